@@ -141,7 +141,9 @@ class GraphReader:
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:
             plain = replace(ctx, question=parts[0])
-            return await self._answer_one(plain, book, retriever, mode)
+            answer = await self._answer_one(plain, book, retriever, mode)
+            judged = bool(answer.signals) or plain.question == ctx.question
+            return answer if judged else await judge_answer(plain, answer)
         answers, turns = list[Answer](), list[ConversationTurn]()
         for part in parts:
             own = Notebook()

@@ -36,7 +36,7 @@ from clew.agents.rules.question_analysis import find_subject_names, find_wanted_
 from clew.agents.rules.sections_about import find_sections
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.retrieve.breadth import judge_breadth
+from clew.retrieve.breadth import judge_breadth, wants_breadth
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
@@ -45,6 +45,8 @@ from clew.types import Citation, Evidence, Found, Passage, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
+_YEAR = re.compile(r"\d{4}")
+_SURE = 0.75  # least probability that breadth is wanted where no rule says so
 _MAX_QUOTES = 3
 _LEAST_OF_BEST = 0.5  # share of words of a quote that is chosen by them alone
 _MIN_TOLD = 0.6  # of the weight of the question's words, that a block has
@@ -110,11 +112,17 @@ def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None
 
 
 async def wants_account(ctx: Context) -> bool:
-    """Whether a question wants breadth, as retrieval finds; not the meaning of one code."""
-    codes = [term for term in find_exact_terms(ctx.question) if not term.isdigit()]
-    if codes and find_wanted_block(ctx.question) == "definition":
+    """Whether a question wants breadth, as retrieval finds, but more surely.
+
+    Not what concerns one code, nor what asks for a number or a date.
+    """
+    codes = [term for term in find_exact_terms(ctx.question) if not _YEAR.fullmatch(term)]
+    described = find_wanted_block(ctx.question) == "definition"
+    if codes and (described or not wants_breadth(ctx.question)):
         return False
-    return await judge_breadth(ctx)
+    if table_for(ctx.question).find_answer_kind(ctx.question) in ("number", "date"):
+        return False
+    return await judge_breadth(ctx, _SURE)
 
 
 async def quote_account(ctx: Context, evidence: Evidence, found: Found) -> Answer | None:

@@ -111,6 +111,13 @@ async def test_a_greeting_names_nothing(valley: KnowledgeBase, mode: Mode) -> No
     assert "small talk" in answer.missing
 
 
+@pytest.mark.parametrize("mode", ["open", "reject"])
+async def test_a_name_beside_question_words_asks_nothing(valley: KnowledgeBase, mode: Mode) -> None:
+    answer = await valley.ask("Who who who Ilse Brandvik Ilse Brandvik?", mode=mode)
+    assert (answer.verdict, answer.candidate) == ("refused", "")
+    assert "not understood" in answer.missing and "German" in answer.missing
+
+
 async def test_more_passages_than_there_are(valley: KnowledgeBase) -> None:
     found = await valley.search(TWO_HOPS, k=10_000)
     assert len(found.evidence.chunks) == len(VALLEY)

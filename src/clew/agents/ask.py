@@ -27,6 +27,7 @@ from clew.agents.judge import (
 from clew.agents.quote_units import add_notes, drop_repeats
 from clew.agents.relevance_gate import is_small_talk
 from clew.agents.rules.question_analysis import find_names
+from clew.agents.rules.table import table_for
 from clew.agents.tables.answer import answer_from_tables
 from clew.agents.tables.in_documents import compare_rows
 from clew.agents.tables.quoted import judge_quoted_rows
@@ -37,6 +38,7 @@ from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
+from clew.retrieve.wording import can_judge, judge
 from clew.text.sentences import sentence_spans
 from clew.tree.outline import NO_TREE
 from clew.types import Evidence
@@ -46,6 +48,8 @@ _MARKS = ("?", "？")
 NO_DOCUMENTS = "there are no documents to answer from"
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 SMALL_TALK = "this is small talk, not a question about the documents"
+ORDER = "this orders something to be done; only questions about the documents are answered"
+_ORDERED = 0.8  # least probability of an order: 19 of 80 held out, and 1 of 279 questions
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
@@ -117,8 +121,8 @@ async def answer_with(
             answer = by_code  # its confidence is a constant: code computed it
         elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
-        elif inner.chat("answer") is None and is_small_talk(inner.question):
-            answer = make_refusal(ctx, Evidence(), SMALL_TALK)
+        elif inner.chat("answer") is None and (other := await _explain_no_question(inner)):
+            answer = make_refusal(ctx, Evidence(), other)
         else:
             answer = await agent(inner, retrieve, mode)
             if not answer.signals and not answer.parts:  # some agents judge what they read
@@ -188,6 +192,17 @@ def _explain_lone_pronoun(ctx: Context) -> str:
     """Return the reason if a question does not say whom it is about: "Where was she born?"."""
     pronoun = "" if ctx.given_entities else find_lone_pronoun(ctx.view, ctx.question)
     return pronoun and f"the question does not say whom or what “{pronoun}” means"
+
+
+async def _explain_no_question(ctx: Context) -> str:
+    """Return the reason if something is said or ordered that no document answers, or ""."""
+    if is_small_talk(ctx.question):
+        return SMALL_TALK
+    asks = table_for(ctx.question).question_words.search(ctx.question)
+    if asks or ctx.question.rstrip().endswith(_MARKS) or not can_judge(ctx):
+        return ""
+    [chance] = await judge(ctx, "command", [ctx.question])
+    return ORDER if chance > _ORDERED else ""
 
 
 def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:

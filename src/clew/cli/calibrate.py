@@ -82,7 +82,7 @@ async def _refit(ctx: CommandContext, questions: Path, recipe: str | None) -> No
 
 
 def _print_fit(fit: ConfidenceFit) -> None:
-    tried = "not stored, since the shipped confidence is no worse: tried"
+    tried = "not stored, since an error is not less than that of the shipped confidence: tried"
     out.print(
         f"{'refitted' if fit.better else tried} on {fit.questions} answers, "
         f"{fit.right} of them right: "

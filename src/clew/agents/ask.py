@@ -274,17 +274,18 @@ def cut_question(question: str) -> tuple[str, str]:
     spans = sentence_spans(question[most:])
     later = [question[most + a : most + b] for a, b in spans[1:]]
     asking = " ".join(dict.fromkeys(one for one in later if one.endswith(_MARKS)))[:most]
-    told = f"of {size:,} characters of the question"
     if asking and not any(mark in head for mark in _MARKS):
-        return asking, f"{told} only what asks was read"
+        return asking, f"of {size:,} characters of the question only what asks was read"
+    note = f"of {size:,} characters of the question the first {most:,} were read"
     if asking:
         both = f"{head[: most - len(asking)]} {asking}"
-        return both, f"{told} the first {most:,} were read; so was what is asked behind them"
+        return both, f"{note}; so was what is asked behind them"
     if not question.rstrip().endswith(_MARKS) and not any(mark in head for mark in _MARKS):
         half = most // 2
         cut = f"{question[:half]} {question[-half + 1 :]}"
-        return cut, f"{told} the first and the last {half:,} were read"
-    return head, f"{told} the first {most:,} were read"
+        said = f"of {size:,} characters of the question the first and the last {half:,} were read"
+        return cut, said
+    return head, note
 
 
 def check_question(question: str, k: int | None, mode: str = "open") -> None:

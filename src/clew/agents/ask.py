@@ -121,7 +121,7 @@ async def answer_with(
             answer = by_code  # its confidence is a constant: code computed it
         elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
-        elif inner.chat("answer") is None and (other := await _explain_no_question(inner)):
+        elif (other := await _explain_no_question(inner)) and (mode == "reject" or other != ORDER):
             answer = make_refusal(ctx, Evidence(), other)
         else:
             answer = await agent(inner, retrieve, mode)
@@ -130,7 +130,7 @@ async def answer_with(
             answer = await judge_quoted_rows(inner, answer)
             answer = await compare_rows(inner, answer)
             if mode == "open" and inner.chat("answer") is None:
-                answer = _name_nothing_if_hopeless(inner, answer)
+                answer = _name_nothing_if_hopeless(inner, answer, other)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
             if mode == "reject":
@@ -195,7 +195,12 @@ def _explain_lone_pronoun(ctx: Context) -> str:
 
 
 async def _explain_no_question(ctx: Context) -> str:
-    """Return the reason if something is said or ordered that no document answers, or ""."""
+    """Return the reason if something is said or ordered that no document answers, or "".
+
+    With a model that is for the model to see.
+    """
+    if ctx.chat("answer") is not None:
+        return ""
     if is_small_talk(ctx.question):
         return SMALL_TALK
     asks = table_for(ctx.question).question_words.search(ctx.question)
@@ -229,11 +234,13 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     )
 
 
-def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
-    """Name no answer that is all but surely wrong, or to what is no question.
+def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> Answer:
+    """Name no answer that is all but surely wrong, or to what is no question, as an `order`.
 
     It says why, and quotes what is nearest as such.
     """
+    if order:
+        return _quote_closest(ctx, answer, order)
     if answer.parts:
         parts = [
             _name_nothing_if_hopeless(ctx.with_question(part.question), part)
@@ -248,7 +255,11 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
     if answer.confidence >= HOPELESS and not unclear:
         return answer
     reason = explain_unmentioned(ctx, answer) or explain_hopeless(answer)
-    reason = explain_hopeless(answer) if unclear else reason
+    return _quote_closest(ctx, answer, explain_hopeless(answer) if unclear else reason)
+
+
+def _quote_closest(ctx: Context, answer: Answer, reason: str) -> Answer:
+    """Return a refusal that quotes as the closest passages what an answer quoted."""
     refusal = make_refusal(ctx, answer.evidence, reason)
     head = localise(ctx.question, CLOSEST_HEAD)
     quotes = f"\n{head}\n{format_quotes(answer.citations)}" if answer.citations else ""

@@ -16,6 +16,7 @@ from clew.agents.answering.choose_answer import (
     agree,
     choose_answer,
     choose_better,
+    explain_unsupported,
     is_span_like,
     is_stated,
 )
@@ -42,7 +43,6 @@ from clew.agents.citing.support import contains_answer
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
 from clew.agents.core.messages import (
     YES_NO,
-    all_translations,
     explain_no_model,
     explain_not_written,
     is_unknown,
@@ -186,7 +186,8 @@ class GraphReader:
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
             return cite_exact(ctx, retrieval.evidence, spelled)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
-        if whole is None and await wants_account(ctx):
+        broad = whole is None and await wants_account(ctx)
+        if broad and not await self._reads_list(ctx, retriever, retrieval):
             wide = await replace(retriever, top_k=PASSAGES)(ctx, ctx.question)
             if (account := await quote_account(ctx, wide.evidence, wide.found)) is not None:
                 return account
@@ -199,6 +200,15 @@ class GraphReader:
             bound = asked.bound(units.candidate, units.confidence)
             units = replace(units, confidence=round(bound, 4))
         return widen_quotes(units)
+
+    async def _reads_list(
+        self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
+    ) -> bool:
+        """Whether pages say one item each of the list that is asked for, so that it can be read."""
+        if not wants_several(ctx.question):
+            return False
+        ranked = await self._read_spans(ctx, retriever, retrieval.evidence)
+        return bool(await find_like(ctx, retriever, ranked))
 
     async def _quote_words(
         self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
@@ -468,15 +478,6 @@ class GraphReader:
 def mark_undecided(answer: Answer) -> Answer:
     """Return what is near a question that no passage decides: it is no answer to rely on."""
     return replace(answer, hints={**answer.hints, "undecided": 1.0})
-
-
-def explain_unsupported(written: Answer) -> str:
-    """Say why what a model wrote is not given."""
-    if written.note.startswith(NO_REPLY) or written.missing in all_translations(NO_REPLY):
-        return NO_REPLY
-    if written.candidate:
-        return f"the model wrote “{written.candidate}”, which no passage supports"
-    return "no passage supports what the model wrote"
 
 
 def overrule(written: Answer, read: Answer) -> Answer:

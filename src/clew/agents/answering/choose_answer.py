@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from clew.agents.answering.write import LIST_BREAK
+from clew.agents.answering.write import LIST_BREAK, NO_REPLY
 from clew.agents.citing.entailment import is_negated, to_stem
 from clew.agents.citing.support import contains_answer, find_names, mentions_name
 from clew.agents.core.evidence_page import show_evidence
+from clew.agents.core.messages import all_translations
 from clew.agents.core.types import Answer
 from clew.agents.reading.answer import RankedCandidate
 from clew.agents.reading.spans import asked_words, same_answer
@@ -137,3 +138,12 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
     if planned.verdict == "refused":
         return direct
     return direct if direct.confidence > planned.confidence else planned
+
+
+def explain_unsupported(written: Answer) -> str:
+    """Say why what a model wrote is not given."""
+    if written.note.startswith(NO_REPLY) or written.missing in all_translations(NO_REPLY):
+        return NO_REPLY
+    if written.candidate:
+        return f"the model wrote “{written.candidate}”, which no passage supports"
+    return "no passage supports what the model wrote"

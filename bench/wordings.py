@@ -4,6 +4,7 @@
 a clause only address the reader? Every wording of `bench/wordings.json` is asked of a few topics,
 if it has any, and embedded with the default embedder; a logistic model is fitted on the vectors.
 `closing`: is the end of a question courtesy? The ends of questions about topics are not.
+`command`: is something to be done, which no document answers? Questions of `breadth` are not.
 Printed is the share of wordings held out that are told rightly. `--write` stores the weights where
 `clew/retrieve/wording.py` reads them.
 """
@@ -90,6 +91,16 @@ def fit_task(
     return weights, right
 
 
+def join_breadth(orders: dict[str, list[str]], broad: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return orders to do something, which no question is, whether it wants breadth or not."""
+    asked = {
+        f"{held}no": [*orders[f"{held}no"], *broad[f"{held}yes"], *broad[f"{held}no"]]
+        for held in ("", "held_out_")
+    }
+    topics = {name: broad[name] for name in ("topics", "held_out_topics")}
+    return {**orders, **asked, **topics}
+
+
 def main() -> None:
     """Fit, test, print, and store if asked to."""
     parser = argparse.ArgumentParser()
@@ -102,6 +113,7 @@ def main() -> None:
     broad = said["breadth"]
     asked = ask([*broad["yes"], *broad["no"]], broad["topics"])
     said["closing"] = said["courtesy"]
+    said["command"] = join_breadth(said["command"], broad)
     for task, wordings in said.items():
         tails = cut_tails(asked) if task == "closing" else ()
         weights, figures[task] = fit_task(embed, wordings, tails)

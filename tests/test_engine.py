@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.core.types import Mode
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, EmbedderMismatch, InputError, StoreError
@@ -90,6 +91,33 @@ async def test_of_a_pasted_text_the_beginning_is_asked(valley: KnowledgeBase) ->
     answer = await valley.ask(f"{TWO_HOPS} {'x ' * 5000}")
     assert "the first 8,000 were read" in answer.note
     assert "characters" not in (await valley.ask(TWO_HOPS)).note
+
+
+async def test_what_is_asked_at_the_end_of_a_long_text_is_read(valley: KnowledgeBase) -> None:
+    plain = await valley.ask(TWO_HOPS)
+    text = "Yesterday I walked to the office and thought about many things. " * 450
+    answer = await valley.ask(f"{text}{TWO_HOPS}")
+    assert answer.candidate == plain.candidate and "only what asks was read" in answer.note
+    told = f"{TWO_HOPS} {text} {TWO_HOPS}"
+    assert "so was what is asked behind them" in (await valley.ask(told)).note
+    order = f"{text}Describe Marrow Bridge."
+    assert "the first and the last 4,000 were read" in (await valley.ask(order)).note
+
+
+@pytest.mark.parametrize("mode", ["open", "reject"])
+async def test_a_greeting_names_nothing(valley: KnowledgeBase, mode: Mode) -> None:
+    answer = await valley.ask("Hello, how are you?", mode=mode)
+    assert (answer.verdict, answer.candidate) == ("refused", "")
+    assert "small talk" in answer.missing
+
+
+async def test_a_name_beside_question_words_asks_nothing(valley: KnowledgeBase) -> None:
+    asked = "Who who who Ilse Brandvik Ilse Brandvik?"
+    told = await valley.ask(asked)
+    assert told.candidate == "" and told.confidence < 0.5
+    refused = await valley.ask(asked, mode="reject")
+    assert refused.verdict == "refused"
+    assert "not understood" in refused.missing and "German" in refused.missing
 
 
 async def test_more_passages_than_there_are(valley: KnowledgeBase) -> None:

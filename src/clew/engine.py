@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from clew.adapters import adapt_embedder, attach_tuning
 from clew.agents.ask import (
     DEFAULT_OPTIONS,
-    MAX_QUESTION_CHARS,
     AnswerStream,
     AskOptions,
     answer_with,
     check_question,
+    cut_question,
     find_missing_trees,
     stream_answer,
-    truncation_note,
 )
 from clew.agents.core.scratchpad import drop_duplicate_hits
 from clew.agents.core.types import Answer, Mode, Results
@@ -339,6 +338,7 @@ class KnowledgeBase:
         """Answer a question from the evidence, every sentence cited."""
         started = perf_counter()
         check_question(question, k, mode)
+        cut, long = cut_question(question)
         name, reason = (recipe, "") if recipe else await self._choose_recipe()
         training = self.models.planner_training()
         loaded = self._load_recipe(name).with_trained_model(training, name).with_top_k(k)
@@ -346,7 +346,6 @@ class KnowledgeBase:
             self.models.check_prices(ANSWERING_ROLES)
         try:
             async with self.store.snapshot() as snapshot:
-                cut = question[:MAX_QUESTION_CHARS]
                 ctx = replace(
                     manner.apply_to(await self.context(snapshot, cut, loaded.retrieve.name)),
                     given_entities=tuple(entities),
@@ -359,7 +358,7 @@ class KnowledgeBase:
                 answer = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
-        why = (reason, find_missing_trees(ctx.trace), truncation_note(question))
+        why = (reason, find_missing_trees(ctx.trace), long)
         return replace(
             answer,
             recipe=name,

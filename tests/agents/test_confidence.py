@@ -1,6 +1,7 @@
 """The confidence of answers: fitting, calibration, refitting on one's own questions."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from agent_asking import CONCLUDED, asking
@@ -24,7 +25,7 @@ from clew.builder import ignore_progress
 from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError, StoreError
-from clew.evaluate.calibrate import refit_confidence
+from clew.evaluate.calibrate import JudgedAnswer, fit_outcomes, refit_confidence
 from clew.evaluate.datasets import Question
 from clew.json_output import answer_json
 from clew.llm.chat import Request
@@ -153,6 +154,26 @@ async def test_questions_without_answers_are_not_counted_in_a_refit(valley: Know
     assert (fit.questions, fit.folds) == (30, 5)
     # Each is judged by the others: the same signals are right half of the time.
     assert fit.error_after > 0
+
+
+async def test_what_is_told_of_unanswerable_questions_counts_as_wrong(
+    valley: KnowledgeBase,
+) -> None:
+    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 15
+    none = [replace(one, answers=(), answerable=False) for one in known]
+    fit = await refit_confidence(valley, [*known, *none], None, ignore_progress)
+    assert (fit.questions, fit.right, fit.unanswerable) == (30, 15, 15)
+
+
+def test_a_fit_that_judges_other_questions_no_better_is_not_better() -> None:
+    rows = [({"own": 0.9}, True), ({"own": -0.9}, False)] * 20
+    judged = [JudgedAnswer("answer", signals, right) for signals, right in rows]
+    assert fit_outcomes(judged).better
+    # The same signals are right and wrong by turns, so that there is nothing to learn.
+    mixed = [JudgedAnswer("answer", {"own": 0.1}, at % 10 < 5) for at in range(50)]
+    fit = fit_outcomes(mixed)
+    assert not replace(fit, loss_after=fit.loss_before).better
+    assert not replace(fit, error_after=fit.error_before + 0.01).better
 
 
 def test_few_answers_have_a_calibration_error_by_chance() -> None:

@@ -239,6 +239,19 @@ def test_doubtful_questions_stay_and_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_an_empty_answer_without_other_gold_says_that_there_is_none(tmp_path: Path) -> None:
+    rows = [
+        {"question": "Who?", "answer": ""},
+        {"question": "Who?", "answers": []},
+        {"question": "Who?", "answers": [], "gold": ["7"]},
+        {"question": "Who?", "answer": None},
+        {"question": "Who?", "answer": "", "answerable": True},
+    ]
+    dataset = load_dataset(folder_of(tmp_path, rows))
+    assert [one.answerable for one in dataset.questions] == [False, False, True, True, True]
+    assert not any("questions.jsonl:1" in problem for problem in dataset.problems)
+
+
 def test_one_file_of_questions_is_a_data_set_too(tmp_path: Path) -> None:
     folder_of(tmp_path, [{"question": "Who?", "entities": ["A"], "answers": ["B"]}])
     (tmp_path / "questions.jsonl").rename(tmp_path / "1hop.jsonl")

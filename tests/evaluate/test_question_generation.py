@@ -233,6 +233,26 @@ def test_much_worse_is_not_offered_as_cheaper_however_few_the_questions() -> Non
     assert "cheaper: naive" in reason
 
 
+def test_the_default_gives_way_to_one_that_is_better_and_much_cheaper() -> None:
+    rows = table(slow=(0.6, 0.345, 0.0), quick=(0.7, 0.036, 0.0))
+    for sure in (True, False):
+        name, _ = choose_recipe(rows, "recall@5", QueryCostLimit(), "slow", sure=sure)
+        assert name == "quick"
+    how = {"sure": False, "biased": True}
+    assert choose_recipe(rows, "recall@5", QueryCostLimit(), "slow", **how)[0] == "slow"
+
+
+async def test_own_questions_over_documents_are_scored_by_their_answers(
+    valley: KnowledgeBase,
+) -> None:
+    asked = [Question("1", "Where was Ilse Brandvik born?", ("Hallowmere",))] * 5
+    told = await advise(valley, TrialSettings(("clew", "bm25"), 5), asked, QueryCostLimit())
+    assert told.metric == "f1" and "hits@1" not in told.comparison.metrics
+    none = [Question("1", "Where was Ilse Brandvik born?", ("Nowhere at all",))] * 5
+    told = await advise(valley, TrialSettings(("clew", "bm25"), 5), none, QueryCostLimit())
+    assert told.recipe == "clew" and "no recipe has any" in told.reason
+
+
 async def test_one_screen_pages_are_no_long_articles(base: KnowledgeBase) -> None:
     crowd = "met Dora Falk, Emil Gade, Finn Hoyer and Greta Ibsen in the harbour."
     pages = [document("ana", "Ana Roth is a miller. She was born in Kiel.", "Ana Roth")]

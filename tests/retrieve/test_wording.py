@@ -115,6 +115,14 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
             "Good old Oak Hall. Who built it?",
         ),
         ("Good day!", "Good day", "Good day!"),
+        # What "does" needs is its verb, and an order to list something is what is asked.
+        ("What does code E4 tell me?", "tell me", None),
+        ("List all people who were elected", "List all people", None),
+        (
+            "Who built the mill, if you would be so kind?",
+            "if you would be so kind",
+            "Who built the mill",
+        ),
     ],
 )
 async def test_what_only_addresses_the_reader_is_left_out(

@@ -25,7 +25,9 @@ from clew.agents.judge import (
     judge_answer,
 )
 from clew.agents.quote_units import add_notes, drop_repeats
+from clew.agents.relevance_gate import is_small_talk
 from clew.agents.rules.question_analysis import find_names
+from clew.agents.rules.table import table_for
 from clew.agents.tables.answer import answer_from_tables
 from clew.agents.tables.in_documents import compare_rows
 from clew.agents.tables.quoted import judge_quoted_rows
@@ -37,12 +39,18 @@ from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
+from clew.retrieve.wording import can_judge, judge
+from clew.text.sentences import sentence_spans
 from clew.tree.outline import NO_TREE
 from clew.types import Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
+_MARKS = ("?", "？")
 NO_DOCUMENTS = "there are no documents to answer from"
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
+SMALL_TALK = "this is small talk, not a question about the documents"
+ORDER = "this orders something to be done; only questions about the documents are answered"
+_ORDERED = 0.8  # least probability of an order: 19 of 80 held out, and 1 of 279 questions
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
@@ -116,6 +124,8 @@ async def answer_with(
             answer = by_code  # its confidence is a constant: code computed it
         elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
+        elif (other := await _explain_no_question(inner)) and (mode == "reject" or other != ORDER):
+            answer = make_refusal(ctx, Evidence(), other)
         else:
             answer = await agent(inner, retrieve, mode)
             if not answer.signals and not answer.parts:  # some agents judge what they read
@@ -123,7 +133,7 @@ async def answer_with(
             answer = await judge_quoted_rows(inner, answer)
             answer = await compare_rows(inner, answer)
             if mode == "open" and inner.chat("answer") is None:
-                answer = _name_nothing_if_hopeless(inner, answer)
+                answer = _name_nothing_if_hopeless(inner, answer, other)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
             if mode == "reject":
@@ -187,6 +197,22 @@ def _explain_lone_pronoun(ctx: Context) -> str:
     return pronoun and f"the question does not say whom or what “{pronoun}” means"
 
 
+async def _explain_no_question(ctx: Context) -> str:
+    """Return the reason if something is said or ordered that no document answers, or "".
+
+    With a model that is for the model to see.
+    """
+    if ctx.chat("answer") is not None:
+        return ""
+    if is_small_talk(ctx.question):
+        return SMALL_TALK
+    asks = table_for(ctx.question).question_words.search(ctx.question)
+    if asks or ctx.question.rstrip().endswith(_MARKS) or not can_judge(ctx):
+        return ""
+    [chance] = await judge(ctx, "command", [ctx.question])
+    return ORDER if chance > _ORDERED else ""
+
+
 def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     """Turn an answer whose confidence is below the threshold into a refusal that says why."""
     if answer.parts:
@@ -211,8 +237,13 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     )
 
 
-def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
-    """Name no answer that is all but surely wrong: say why, and quote what is nearest as such."""
+def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> Answer:
+    """Name no answer that is all but surely wrong, or to what is no question, as an `order`.
+
+    It says why, and quotes what is nearest as such.
+    """
+    if order:
+        return _quote_closest(ctx, answer, order)
     if answer.parts:
         parts = [
             _name_nothing_if_hopeless(ctx.with_question(part.question), part)
@@ -220,9 +251,18 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
         ]
         return replace(join_parts(ctx.question, answer.evidence, parts), note=answer.note)
     named = bool(answer.candidate) and answer.kind in ("", "span") and not answer.computed
-    if answer.verdict == "refused" or not named or answer.confidence >= HOPELESS:
+    named = named or answer.kind == "account"
+    unclear = answer.signals.get("understood") == 0
+    if answer.verdict == "refused" or not named:
+        return answer
+    if answer.confidence >= HOPELESS and not unclear:
         return answer
     reason = explain_unmentioned(ctx, answer) or explain_hopeless(answer)
+    return _quote_closest(ctx, answer, explain_hopeless(answer) if unclear else reason)
+
+
+def _quote_closest(ctx: Context, answer: Answer, reason: str) -> Answer:
+    """Return a refusal that quotes as the closest passages what an answer quoted."""
     refusal = make_refusal(ctx, answer.evidence, reason)
     head = localise(ctx.question, CLOSEST_HEAD)
     quotes = f"\n{head}\n{format_quotes(answer.citations)}" if answer.citations else ""
@@ -236,10 +276,30 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
     )
 
 
-def truncation_note(question: str) -> str:
-    """Say how much of a question that was too long is read, or ""."""
+def cut_question(question: str) -> tuple[str, str]:
+    """Return what is read of a question that may be too long, and a note that says so, or "".
+
+    That is its beginning, and what is asked behind it; this alone, if the beginning asks nothing.
+    """
     size, most = len(question), MAX_QUESTION_CHARS
-    return f"of {size:,} characters of the question the first {most:,} were read" * (size > most)
+    if size <= most:
+        return question, ""
+    head = question[:most]
+    spans = sentence_spans(question[most:])
+    later = [question[most + a : most + b] for a, b in spans[1:]]
+    asking = " ".join(dict.fromkeys(one for one in later if one.endswith(_MARKS)))[:most]
+    if asking and not any(mark in head for mark in _MARKS):
+        return asking, f"of {size:,} characters of the question only what asks was read"
+    note = f"of {size:,} characters of the question the first {most:,} were read"
+    if asking:
+        both = f"{head[: most - len(asking)]} {asking}"
+        return both, f"{note}; so was what is asked behind them"
+    if not question.rstrip().endswith(_MARKS) and not any(mark in head for mark in _MARKS):
+        half = most // 2
+        cut = f"{question[:half]} {question[-half + 1 :]}"
+        said = f"of {size:,} characters of the question the first and the last {half:,} were read"
+        return cut, said
+    return head, note
 
 
 def check_question(question: str, k: int | None, mode: str = "open") -> None:

@@ -9,32 +9,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clew.agents.answering.account import PASSAGES
 from clew.agents.answering.asked_term import find_asked_term
 from clew.agents.answering.by_words import answer_by_words
-from clew.agents.answering.choose_answer import choose_answer, is_stated
+from clew.agents.answering.choose_answer import (
+    agree,
+    choose_answer,
+    choose_better,
+    explain_unsupported,
+    is_span_like,
+    is_stated,
+)
 from clew.agents.answering.exact_terms import find_long_form
 from clew.agents.answering.extractive import (
     QUOTED_NOTE,
     extract_answer,
+    quote_account,
     quote_under,
     quote_whole,
+    wants_account,
 )
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.quote_block import quote_block
 from clew.agents.answering.write import (
-    LIST_BREAK,
     NO_REPLY,
     UNSUPPORTED,
     make_answer,
     quote_chain,
     write_answer,
 )
-from clew.agents.citing.support import contains_answer, mentions_name
+from clew.agents.citing.support import contains_answer
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
 from clew.agents.core.messages import (
     YES_NO,
-    all_translations,
     explain_no_model,
     explain_not_written,
     is_unknown,
@@ -82,7 +90,7 @@ from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.retrieve.tidy import lower_capitals, restore_capitals
 from clew.text.language import is_chinese
-from clew.text.options import match_option, spell_out_choice, split_options
+from clew.text.options import match_option, split_options
 from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
@@ -133,7 +141,9 @@ class GraphReader:
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:
             plain = replace(ctx, question=parts[0])
-            return await self._answer_one(plain, book, retriever, mode)
+            answer = await self._answer_one(plain, book, retriever, mode)
+            judged = bool(answer.signals) or plain.question == ctx.question
+            return answer if judged else await judge_answer(plain, answer)
         answers, turns = list[Answer](), list[ConversationTurn]()
         for part in parts:
             own = Notebook()
@@ -176,6 +186,11 @@ class GraphReader:
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
             return cite_exact(ctx, retrieval.evidence, spelled)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
+        broad = whole is None and await wants_account(ctx)
+        if broad and not await self._reads_list(ctx, retriever, retrieval):
+            wide = await replace(retriever, top_k=PASSAGES)(ctx, ctx.question)
+            if (account := await quote_account(ctx, wide.evidence, wide.found)) is not None:
+                return account
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         asked = find_asked_term(ctx, read.evidence.chunks) if whole is None else None
         if whole is None:
@@ -185,6 +200,15 @@ class GraphReader:
             bound = asked.bound(units.candidate, units.confidence)
             units = replace(units, confidence=round(bound, 4))
         return widen_quotes(units)
+
+    async def _reads_list(
+        self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
+    ) -> bool:
+        """Whether pages say one item each of the list that is asked for, so that it can be read."""
+        if not wants_several(ctx.question):
+            return False
+        ranked = await self._read_spans(ctx, retriever, retrieval.evidence)
+        return bool(await find_like(ctx, retriever, ranked))
 
     async def _quote_words(
         self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
@@ -324,7 +348,7 @@ class GraphReader:
             return await self._do_without(ctx, retriever, mode, written)
         if is_polar(ctx.question):
             return await self._ask_whether(ctx, book, written, evidence)
-        if quote_whole(ctx, evidence, retrieval.found) is not None:
+        if quote_whole(ctx, evidence, retrieval.found) or await wants_account(ctx):
             return written
         if written.verdict == "refused" and mode == "reject":
             return written  # the model found too little: that counts
@@ -457,28 +481,6 @@ def mark_undecided(answer: Answer) -> Answer:
     return replace(answer, hints={**answer.hints, "undecided": 1.0})
 
 
-def is_span_like(question: str, short: str) -> bool:
-    """Whether a span reader could name an answer: not an option, a list, or what was asked with."""
-    offered = bool(split_options(question)[1])
-    listed = LIST_BREAK.search(short) is not None
-    return not (offered or listed or mentions_name(short, question))
-
-
-def agree(question: str, written: str, read: str) -> bool:
-    """Whether what is read is what is written, one of a list, or the option of a letter."""
-    chosen = spell_out_choice(question, written) or []
-    return any(same_answer(read, part) for part in (written, *LIST_BREAK.split(written), *chosen))
-
-
-def explain_unsupported(written: Answer) -> str:
-    """Say why what a model wrote is not given."""
-    if written.note.startswith(NO_REPLY) or written.missing in all_translations(NO_REPLY):
-        return NO_REPLY
-    if written.candidate:
-        return f"the model wrote “{written.candidate}”, which no passage supports"
-    return "no passage supports what the model wrote"
-
-
 def overrule(written: Answer, read: Answer) -> Answer:
     """Return what was read, with a note of what the model said instead."""
     said = (
@@ -490,10 +492,3 @@ def overrule(written: Answer, read: Answer) -> Answer:
         said = NO_REPLY
     note = f"{said}; what is read in the passages has more support"
     return replace(read, note=note)
-
-
-def choose_better(planned: Answer, direct: Answer) -> Answer:
-    """Return the answer that is better supported; the plan's where both are alike."""
-    if planned.verdict == "refused":
-        return direct
-    return direct if direct.confidence > planned.confidence else planned

@@ -57,13 +57,16 @@ from clew.types import Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
-NOT_UNDERSTOOD = "the question is not understood; it can be asked in English or Chinese"
+NOT_UNDERSTOOD = (
+    "the question is not understood; it can be asked in English, Chinese, German, French, "
+    "Spanish, Russian, Arabic or Japanese"
+)
 """Why a question that says nothing, or in a language without a table, is not answered."""
 _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell it of its subject
 _READ = 3  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
-_MOST_UNCLEAR = 0.45  # confidence of a path that may be another one
+_MOST_UNCLEAR = 0.45  # confidence of a path that may be another one, and of what asks nothing
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _MOST_KEYWORDS, _KNOWN_KEYWORDS = 6, 0.3  # words, and the share of them that some passage has
 _FEW_WORDS = 2  # a question of so few words is a name
@@ -73,6 +76,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     """Return the answer with its confidence; a refusal has none."""
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
+    if answer.kind == "account":
+        return answer  # how much of the topic its quotes cover was measured
     models, chat = await load_models(ctx.key_values), ctx.chat("answer")
     hints, asked = dict(answer.hints), tidy_question(split_options(ctx.question)[0])
     if not _may_judge(ctx, asked, answer):
@@ -85,6 +90,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
         signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
+    if chat is None and not signals["understood"]:
+        confidence = min(confidence, _MOST_UNCLEAR)
     return replace(answer, confidence=round(confidence, 4), signals=signals)
 
 
@@ -153,9 +160,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         else _measure_forms(names, (*passages, *cited)),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
-        "understood": float(
-            is_understood(asked) or is_understood(ctx.question) or is_keywords(ctx.view, asked)
-        ),
+        "understood": float(_is_question(ctx, asked)),
         "cosine": await _nearest_cosine(ctx),
     }
     # What names nothing and shares no word with the quotes says nothing about them.
@@ -352,6 +357,23 @@ def is_understood(question: str) -> bool:
     table = table_for(question)
     asks = table.question_words.search(question) or table.auxiliaries.search(question)
     return bool(asks) or bool(words & (OPENING_WORDS - NAME_BREAKS)) or "the" in words
+
+
+def _is_question(ctx: Context, asked: str) -> bool:
+    """Whether what is said asks something, or names it in a few words."""
+    if is_bare_name(ctx.view, asked):
+        return False
+    understood = is_understood(asked) or is_understood(ctx.question)
+    return understood or is_keywords(ctx.view, asked)
+
+
+def is_bare_name(view: View, question: str) -> bool:
+    """Whether a question word stands with nothing but a known name: "Who who Ada Moe?"."""
+    table = table_for(question)
+    if not table.question_words.search(question) or table.auxiliaries.search(question):
+        return False
+    rest = dict.fromkeys(asked_words(table.question_words.sub(" ", question)))
+    return bool(rest) and len(view.find_by_name_or_alias(" ".join(rest))) > 0
 
 
 def is_keywords(view: View, question: str) -> bool:

@@ -38,8 +38,9 @@ async def calibrate(
     questions: Annotated[
         Path | None,
         typer.Argument(
-            help="Questions with answers: a dataset folder or questions.jsonl. With a second file: "
-            "questions the documents answer, one per line."
+            help="A dataset folder or questions.jsonl: an object with `question` and `answer` a "
+            "line; an empty answer marks a question that the documents do not answer. With a "
+            "second file: questions the documents answer, one per line."
         ),
     ] = None,
     bad: Annotated[
@@ -74,19 +75,29 @@ async def _refit(ctx: CommandContext, questions: Path, recipe: str | None) -> No
     async with ctx.open_kb() as base:
         with show_progress(ctx.json) as report:
             fit = await refit_confidence(base, dataset.questions, recipe, report)
-        await save_models(base.store, fit.models)
+        if fit.better:
+            await save_models(base.store, fit.models)
     shown = {key: value for key, value in to_json_value(fit).items() if key != "models"}
-    ctx.show(shown, lambda: _print_fit(fit))
+    ctx.show({**shown, "stored": fit.better}, lambda: _print_fit(fit))
 
 
 def _print_fit(fit: ConfidenceFit) -> None:
+    tried = "not stored, since an error is not less than that of the shipped confidence: tried"
     out.print(
-        f"refitted on {fit.questions} questions, {fit.right} of them answered rightly: "
-        f"calibration error {fit.error_before:.3f} before, {fit.error_after:.3f} after; "
+        f"{'refitted' if fit.better else tried} on {fit.questions} answers, "
+        f"{fit.right} of them right: "
+        f"calibration error {fit.error_before:.3f} as shipped, {fit.error_after:.3f} refitted; "
+        f"squared error {fit.loss_before:.3f} and {fit.loss_after:.3f}; "
         f"at 0.5 precision {fit.precision:.2f} for {fit.coverage:.0%} of the questions "
         f"(each judged by weights fitted without it, {fit.folds} folds)",
         markup=False,
     )
+    if not fit.unanswerable:
+        out.print(
+            "no question is marked as unanswerable (`answerable: false`, or an empty answer), so "
+            "that nothing shows how sure one may be where the documents have no answer",
+            markup=False,
+        )
 
 
 async def _set_gate(ctx: CommandContext, good: Path, bad: Path, recipe: str | None) -> None:

@@ -161,10 +161,11 @@ async def advise(
                 raise
             return _advise_by_kind(kind, str(nothing))
     sampled = sample_questions(questions, trial.sample, trial.seed)
-    metrics = default_metrics(sampled, trial.answers)
+    answers = trial.answers or _scores_answers(kind, sampled)
+    metrics = default_metrics(sampled, answers)
     if kind is GRAPH and "hits@1" not in metrics and any(one.answers for one in sampled):
         metrics.append("hits@1")
-    run = RecipeRunner(kb, metrics, trial.answers, progress=progress)
+    run = RecipeRunner(kb, metrics, answers, progress=progress)
     reports: list[RecipeReport] = []
     left_out: dict[str, str] = {}
     for name in trial.recipes or kind.recipes:
@@ -179,9 +180,12 @@ async def advise(
         why = next(iter(left_out.values()), "no recipe was given")
         raise ConfigError(f"no recipe could run: {why}")
     table = compare(reports, seed=trial.seed)
-    metric = _select_metric(table, trial.answers or kind is GRAPH, generated)
+    metric = _select_metric(table, answers or kind is GRAPH, generated)
     doubt = _find_doubt(table, metric, len(sampled), generated)
-    recipe, reason = choose_recipe(table, metric, budget, kind.recipe, sure=not doubt)
+    biased = generated and kind is not GRAPH  # towards recipes that go by words
+    recipe, reason = choose_recipe(
+        table, metric, budget, kind.recipe, sure=not doubt, biased=biased
+    )
     if doubt:
         reason += f"; {doubt}"
         if recipe == kind.recipe:
@@ -190,14 +194,22 @@ async def advise(
     return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), kind, problems)
 
 
+def _scores_answers(kind: CorpusKind, questions: Sequence[Question]) -> bool:
+    """Whether only answers can be scored: to questions over documents, without gold passages."""
+    golden = any(one.gold for one in questions)
+    return kind is not GRAPH and not golden and any(one.answers for one in questions)
+
+
 def _find_doubt(table: Comparison, metric: str, asked: int, generated: bool) -> str:
     """Say why these questions cannot tell which recipe is better; "" if they can."""
+    best = _find_best(table, metric)
+    if not best:
+        return f"no recipe has any {metric} on these questions, so that they tell nothing"
     if asked < MIN_QUESTIONS:
         return (
             f"{asked} questions are too few for significant differences; "
             f"use at least {MIN_QUESTIONS}"
         )
-    best = max((row[metric].mean for row in table.cells.values() if metric in row), default=0.0)
     if generated and best < _POOR:
         return (
             f"no recipe has {metric} of {_POOR} on the generated questions, so that they tell "
@@ -220,13 +232,20 @@ def _advise_by_kind(kind: CorpusKind, problem: str) -> Advice:
 
 
 def choose_recipe(
-    table: Comparison, metric: str, budget: QueryCostLimit, default: str = "", *, sure: bool = True
+    table: Comparison,
+    metric: str,
+    budget: QueryCostLimit,
+    default: str = "",
+    *,
+    sure: bool = True,
+    biased: bool = False,
 ) -> tuple[str, str]:
     """Pick the default within the budget unless another recipe is significantly better.
 
     If the default is not tried, dearer than the budget or significantly worse, pick the cheapest
     within the budget that is little, and not significantly, worse than the best. Where questions
-    are too few or too poor to be `sure`, the default stays even if it seems worse.
+    are too few or too poor to be `sure`, the default stays even if it seems worse. It gives way to
+    one that is better and much cheaper, unless the questions are `biased` towards cheap ones.
     """
     cells = {name: row[metric] for name, row in table.cells.items() if metric in row}
     costs = {report.recipe: report.costs() for report in table.reports}
@@ -244,6 +263,9 @@ def choose_recipe(
     near = [name for name in equal if cells[best].mean - cells[name].mean <= _LITTLE_WORSE]
     cheapest = min(near, key=lambda name: _spent(costs[name]))
     chosen = default if default in (equal if sure else fit) else cheapest
+    better = default in fit and cells[best].mean > cells[default].mean
+    if better and not biased and _is_much_cheaper(costs[best], costs[default]):
+        chosen = best
     cell = cells[chosen]
     cost = _format_cost(costs[chosen])
     reason = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {cost}"
@@ -304,4 +326,11 @@ def _select_metric(table: Comparison, answers: bool, generated: bool) -> str:
     preferred = ["f1", "choice", "hits@1"] if answers else []
     # Generated questions share words with their passages: every recipe reaches recall@5 of 1.
     preferred += ["recall@2", "recall@5", "hits@1"] if generated else ["recall@5", "hits@1"]
-    return next((name for name in preferred if name in table.metrics), table.metrics[0])
+    known = [name for name in (*preferred, *table.metrics) if name in table.metrics]
+    # What no recipe has any of tells nothing.
+    return next((name for name in known if _find_best(table, name)), known[0])
+
+
+def _find_best(table: Comparison, metric: str) -> float:
+    """Return the highest mean of a metric that any recipe reaches."""
+    return max((row[metric].mean for row in table.cells.values() if metric in row), default=0.0)

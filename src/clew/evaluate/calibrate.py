@@ -1,7 +1,7 @@
 """Refit the confidence of answers on questions whose answers are known."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clew.agents.core.confidence import (
     DEFAULT_THRESHOLD,
@@ -34,28 +34,42 @@ class ConfidenceFit:
     questions: int
     right: int
     error_before: float
+    """Calibration error of the shipped weights."""
     error_after: float
+    """That of weights that were fitted without the question."""
+    loss_before: float
+    """Mean squared distance of the shipped confidence and the outcome."""
+    loss_after: float
     precision: float
     """Of the answers at the default threshold, each judged by weights fitted without it."""
     coverage: float
+    unanswerable: int = 0
+    """Questions without an answer in the documents that were asked."""
     folds: int = FOLDS
     models: Mapping[str, LogisticModel] = field(default_factory=dict)
+
+    @property
+    def better(self) -> bool:
+        """Whether the refitted weights judge questions better that they were not fitted on."""
+        return self.loss_after < self.loss_before and self.error_after <= self.error_before
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """What spoke for an answer, the confidence it had, and whether it was right."""
+    """What spoke for an answer, and whether it was right."""
 
     kind: str
     signals: Signals
-    confidence: float
     right: bool
 
 
 async def refit_confidence(
     kb: KnowledgeBase, questions: Sequence[Question], recipe: str | None, report: ProgressCallback
 ) -> ConfidenceFit:
-    """Ask every question in open mode, and fit the shipped models to the outcomes."""
+    """Ask every question in open mode, and fit the shipped models to the outcomes.
+
+    Whatever is told of a question that the documents do not answer is wrong.
+    """
     scored = [one for one in questions if one.answers or not one.answerable]
     if len(scored) < MIN_QUESTIONS:
         raise InputError(
@@ -66,10 +80,12 @@ async def refit_confidence(
     judged = []
     for number, question in enumerate(scored, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
-        judged.append(judge_outcome(question, answer, by_model=by_model))
+        if answer.kind != "account":  # its confidence is no fitted model's
+            judged.append(judge_outcome(question, answer, by_model=by_model))
         report("asking", number, len(scored))
     chat = kb.models.chat("answer").name if by_model else ""
-    return fit_outcomes([one for one in judged if one.signals], chat)
+    fit = fit_outcomes([one for one in judged if one.signals], chat)
+    return replace(fit, unanswerable=sum(not one.answerable for one in scored))
 
 
 def judge_outcome(question: Question, answer: Answer, *, by_model: bool) -> JudgedAnswer:
@@ -80,7 +96,7 @@ def judge_outcome(question: Question, answer: Answer, *, by_model: bool) -> Judg
         right = bool(golds) and f1(answer.candidate, golds) >= RIGHT
     else:
         right = bool(golds) and sub_exact_match(strip_marks(answer.answer), golds) > 0
-    return JudgedAnswer(kind, answer.signals, answer.confidence, right)
+    return JudgedAnswer(kind, answer.signals, right)
 
 
 def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFit:
@@ -96,18 +112,27 @@ def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFi
     models = {
         name_written(kind, chat) if kind in WRITTEN else kind: one for kind, one in fitted.items()
     }
-    outcomes = [one.right for one in judged]
+    outcomes, shipped = [one.right for one in judged], load_shipped_models()
+    before = [shipped[one.kind](one.signals) for one in judged]
     after = _judge_held_out(judged)
     kept = [one.right for one, new in zip(judged, after, strict=True) if new >= DEFAULT_THRESHOLD]
     return ConfidenceFit(
         len(judged),
         right,
-        measure_calibration_error([one.confidence for one in judged], outcomes),
+        measure_calibration_error(before, outcomes),
         measure_calibration_error(after, outcomes),
+        _measure_loss(before, outcomes),
+        _measure_loss(after, outcomes),
         sum(kept) / max(1, len(kept)),
         len(kept) / len(judged),
         models=models,
     )
+
+
+def _measure_loss(confidences: Sequence[float], right: Sequence[bool]) -> float:
+    """Return the mean squared distance of confidence and outcome (Brier 1950)."""
+    squares = [(one - was) ** 2 for one, was in zip(confidences, right, strict=True)]
+    return sum(squares) / max(1, len(squares))
 
 
 def _fit_kinds(judged: Sequence[JudgedAnswer]) -> dict[str, LogisticModel]:

@@ -162,7 +162,8 @@ def _parse_questions(path: Path, problems: list[str], doubts: list[str]) -> Iter
             except (TypeError, ValueError) as error:
                 problems.append(f"{path.name}:{number}: cannot be read ({error})")
                 continue
-            if empty := sum(not one.strip() for one in _read_answers(row)):
+            empty = sum(not one.strip() for one in _read_answers(row))
+            if empty and question.answerable:
                 doubts.append(f"{path.name}:{number}: {empty} empty answers were ignored")
             yield question
 
@@ -182,11 +183,19 @@ def parse_question(row: Mapping[str, Any], number: int) -> Question:
         originals={mark: read_text_list(originals, mark) for mark in originals}
         if originals
         else None,
-        answerable=read_flag(row, "answerable", True),
+        answerable=read_flag(row, "answerable", not _says_none(row)),
         evidence=read_text_list(row, "evidence"),
         aliases=tuple(group for group in answers if len(group) > 1),
         statements=read_text_list(row, "statements"),
     )
+
+
+def _says_none(row: Row) -> bool:
+    """Whether a row says that there is no answer: an empty one, and no other gold."""
+    given = [row[name] for name in ("answer", "answers") if row.get(name) is not None]
+    gold = ("gold", "originals", "evidence", "statements", "options")
+    said = any(one.strip() for one in _read_answers(row))
+    return bool(given) and not said and not any(row.get(name) for name in gold)
 
 
 def _read_answers(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -79,8 +79,11 @@ _SIGNS_ZH = re.compile(
 _LIKELY, _POSSIBLE = 0.5, 0.1  # least probability by the model alone, and where a rule agrees
 
 
-async def judge_breadth(ctx: Context) -> bool:
-    """Tell whether a question wants breadth, by rules and, where it knows the words, the model."""
+async def judge_breadth(ctx: Context, likely: float = _LIKELY) -> bool:
+    """Tell whether a question wants breadth, by rules and, where it knows the words, the model.
+
+    `likely` is the least probability by the model alone: ranking loses little by an error.
+    """
     ruled = wants_breadth(ctx.question)
     several = _asks_for_several(list(tokenize_question(ctx.question).keys))
     if ruled and (several or _SIGNS_ZH.search(ctx.question)):
@@ -88,7 +91,7 @@ async def judge_breadth(ctx: Context) -> bool:
     if not can_judge(ctx):
         return ruled
     [chance] = await judge(ctx, "breadth", [ctx.question])
-    return chance > (_POSSIBLE if ruled else _LIKELY)
+    return chance > (_POSSIBLE if ruled else likely)
 
 
 def wants_breadth(question: str) -> bool:

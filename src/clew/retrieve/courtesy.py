@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from clew.context import Context
+from clew.retrieve.breadth import wants_breadth
 from clew.retrieve.question import content_words, locate_names, tidy_question
 from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize_question
@@ -39,6 +40,8 @@ _ADDRESSING = frozenset(
 )
 _VERBS = frozenset("is are was were did does do has have had can could will would".split())
 _BEGINNING = _ASKING | _WHETHER | _VERBS  # words that a question may begin with
+_OBJECTS = frozenset(("me", "us"))
+_NEED_VERB = frozenset("do does did can could will would may might must should".split())
 # Words that need what follows them.
 _DANGLING = _VERBS | _WHETHER | frozenset("the a an to of and or when whenever once as".split())
 _JOINING = frozenset(("but", "and", "so"))  # "sorry to bother you, but who …"
@@ -54,6 +57,7 @@ _UNKNOWN = 0.25  # what it adds to a probability that no word of a clause stands
 _HARDLY_DOUBTED = 0.95  # least probability for one with words of the texts
 _MAX_CLOSINGS = 3  # one behind the other: "… pls thx"
 _MAX_CLOSING = 4  # words of such a one
+_MAX_ADDRESSED = 8  # words of one that says "you": "…, if you would be so kind"
 _MAX_SIGNATURE = 3  # words of a writer's name
 # Probability and words of a clause that goes with a courteous one: "For my report, if I may: …".
 _PERHAPS, _MAX_CONTEXT = 0.3, 6
@@ -63,15 +67,19 @@ _COMMA = re.compile(r"\s*[,:;–—]\s|\s+-+\s")
 
 
 async def leave_out_courtesy(ctx: Context, question: str) -> str:
-    """Return the question without the sentences and clauses that only address the reader."""
-    question = await _leave_out_sentences(ctx, question)
-    question = await _leave_out_clauses(ctx, question)
+    """Return the question without the sentences and clauses that only address the reader.
+
+    An order to list or to tell something is none of them: "List all people who …".
+    """
+    left = await _leave_out_clauses(ctx, await _leave_out_sentences(ctx, question))
+    if wants_breadth(question) and not wants_breadth(left):
+        left = question
     for _ in range(_MAX_CLOSINGS):
-        shorter = await _leave_out_closing(ctx, question)
-        if shorter == question:
+        shorter = await _leave_out_closing(ctx, left)
+        if shorter == left:
             break
-        question = shorter
-    return question
+        left = shorter
+    return left
 
 
 async def _leave_out_sentences(ctx: Context, question: str) -> str:
@@ -197,7 +205,9 @@ def _take_last(t: Tokens, clauses: Sequence[Clause]) -> list[Clause]:
     enclosing = {one for before, one in pairwise(clauses) if before.after_comma}
     for at, one in enumerate(taken):
         # "…, as a sailor" belongs to the question, and so does what goes on behind a clause.
-        if one.after_comma and (one.size > _MAX_CLOSING or one in enclosing):
+        addressed = not _ADDRESSING.isdisjoint(t.keys[slice(*one.span)])
+        most = _MAX_ADDRESSED if addressed else _MAX_CLOSING
+        if one.after_comma and (one.size > most or one in enclosing):
             return signature + taken[:at]
     return signature + taken
 
@@ -267,8 +277,16 @@ def _find_closings(ctx: Context, t: Tokens, clause: Clause) -> Iterator[tuple[Sp
         return
     for at in closing:
         # "is it allowed" needs its last word, and "the" what follows.
-        if t.keys[at - 1] not in _DANGLING and _names_nothing(t, at, last):
+        if t.keys[at - 1] in _DANGLING or _is_verb_of(t, first, at):
+            continue
+        if _names_nothing(t, at, last):
             yield (at, last), _find_least_chance(ctx, t, at, last)
+
+
+def _is_verb_of(t: Tokens, first: int, at: int) -> bool:
+    """Whether a word is the verb that "does" or "can" before it needs: "What does E4 tell me?"."""
+    objective = t.keys[at + 1 : at + 2] and t.keys[at + 1] in _OBJECTS
+    return bool(objective) and not _NEED_VERB.isdisjoint(t.keys[first:at])
 
 
 def _find_least_chance(ctx: Context, t: Tokens, first: int, last: int) -> float:

@@ -16,7 +16,7 @@ from clew.adapters import AdaptedEmbedder
 from clew.context import Context
 from clew.graph.csr import Floats
 
-Task = Literal["breadth", "courtesy", "closing"]
+Task = Literal["breadth", "courtesy", "closing", "command"]
 
 
 def can_judge(ctx: Context, text: str = "") -> bool:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
+from clew.agents.answering.write import LIST_BREAK, NO_REPLY
 from clew.agents.citing.entailment import is_negated, to_stem
 from clew.agents.citing.support import contains_answer, find_names, mentions_name
 from clew.agents.core.evidence_page import show_evidence
+from clew.agents.core.messages import all_translations
 from clew.agents.core.types import Answer
 from clew.agents.reading.answer import RankedCandidate
 from clew.agents.reading.spans import asked_words, same_answer
@@ -20,6 +22,7 @@ from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
+from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
 from clew.types import Citation, Evidence, Passage
 
@@ -115,3 +118,32 @@ def gather_cited(
     cited: list[Citation] = [*read.citations, *(c for c in noted if c), *written.citations]
     ids = dict.fromkeys(citation.chunk for citation in cited if citation.chunk in known)
     return tuple(known[chunk] for chunk in list(ids)[:_PASSAGES])
+
+
+def is_span_like(question: str, short: str) -> bool:
+    """Whether a span reader could name an answer: not an option, a list, or what was asked with."""
+    offered = bool(split_options(question)[1])
+    listed = LIST_BREAK.search(short) is not None
+    return not (offered or listed or mentions_name(short, question))
+
+
+def agree(question: str, written: str, read: str) -> bool:
+    """Whether what is read is what is written, one of a list, or the option of a letter."""
+    chosen = spell_out_choice(question, written) or []
+    return any(same_answer(read, part) for part in (written, *LIST_BREAK.split(written), *chosen))
+
+
+def choose_better(planned: Answer, direct: Answer) -> Answer:
+    """Return the answer that is better supported; the plan's where both are alike."""
+    if planned.verdict == "refused":
+        return direct
+    return direct if direct.confidence > planned.confidence else planned
+
+
+def explain_unsupported(written: Answer) -> str:
+    """Say why what a model wrote is not given."""
+    if written.note.startswith(NO_REPLY) or written.missing in all_translations(NO_REPLY):
+        return NO_REPLY
+    if written.candidate:
+        return f"the model wrote “{written.candidate}”, which no passage supports"
+    return "no passage supports what the model wrote"

@@ -1,7 +1,7 @@
 """Extractive answer without a model: the span that is read, and the nearest sentences, cited.
 
 Where a recipe ranks entities as answers, these are named; "Tell me about X" quotes what is about X,
-and steps or a list are quoted whole.
+steps or a list are quoted whole, and where breadth is wanted, what covers the topic is.
 """
 
 import re
@@ -12,6 +12,8 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.agents.answering.account import choose_account, measure_account
+from clew.agents.answering.exact_terms import find_exact_terms
 from clew.agents.answering.path_answer import answer_from_paths
 from clew.agents.answering.quote_block import (
     find_announcement,
@@ -34,6 +36,7 @@ from clew.agents.rules.question_analysis import find_subject_names, find_wanted_
 from clew.agents.rules.sections_about import find_sections
 from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.retrieve.breadth import judge_breadth, wants_breadth
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
@@ -42,6 +45,8 @@ from clew.types import Citation, Evidence, Found, Passage, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
+_YEAR = re.compile(r"\d{4}")
+_SURE = 0.75  # least probability that breadth is wanted where no rule says so
 _MAX_QUOTES = 3
 _LEAST_OF_BEST = 0.5  # share of words of a quote that is chosen by them alone
 _MIN_TOLD = 0.6  # of the weight of the question's words, that a block has
@@ -75,6 +80,8 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answ
         return await answer_from_paths(ctx, evidence, found)
     if (whole := quote_whole(ctx, evidence, found)) is not None:
         return whole
+    if await wants_account(ctx) and (account := await quote_account(ctx, evidence, found)):
+        return account
     note = explain_not_written(ctx, QUOTED_NOTE)
     read, support = await _read_candidate(ctx, evidence)
     citations = await quote_nearest(ctx, evidence, found)
@@ -102,6 +109,31 @@ def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None
         if is_open_request(found.rest) and (said := _quote_summary(names[0], evidence.chunks)):
             return make_answer(ctx, evidence, format_quotes(said), said, note=note)
     return None
+
+
+async def wants_account(ctx: Context) -> bool:
+    """Whether a question wants breadth, as retrieval finds, but more surely.
+
+    Not what concerns one code, nor what asks for a number or a date.
+    """
+    codes = [term for term in find_exact_terms(ctx.question) if not _YEAR.fullmatch(term)]
+    described = find_wanted_block(ctx.question) == "definition"
+    if codes and (described or not wants_breadth(ctx.question)):
+        return False
+    if table_for(ctx.question).find_answer_kind(ctx.question) in ("number", "date"):
+        return False
+    return await judge_breadth(ctx, _SURE)
+
+
+async def quote_account(ctx: Context, evidence: Evidence, found: Found) -> Answer | None:
+    """Quote what covers the topic of a question that wants breadth; None if nothing does."""
+    cited = await choose_account(ctx, found, evidence.chunks)
+    if not cited:
+        return None
+    signals, confidence = await measure_account(ctx, cited, evidence.chunks)
+    note = explain_not_written(ctx, QUOTED_NOTE)
+    answer = make_answer(ctx, evidence, format_quotes(cited), cited, note=note)
+    return replace(answer, kind="account", signals=signals, confidence=confidence)
 
 
 def quote_under(ctx: Context, evidence: Evidence) -> Answer | None:

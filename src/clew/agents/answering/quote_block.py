@@ -76,6 +76,19 @@ def has_items(text: str) -> bool:
     return sum(_ITEM.match(line) is not None for line in text.splitlines()) >= _MIN_ITEMS
 
 
+def find_listings(passage: Passage) -> Iterator[tuple[Block, list[str], list[str]]]:
+    """Yield each list, table and run of definitions with the names of its columns, and what it
+    stands under: the title and the headings.
+    """
+    headings = list(find_headings(passage.text))
+    for block in chain(find_blocks(passage), _find_definitions(passage)):
+        above = [one.title for one in headings if one.start <= block.start][-1:]
+        rows = [line for line in block.text.splitlines() if _ROW.match(line)]
+        cells = rows[0].strip().strip("|").split("|") if rows else []
+        columns = [cell.partition(": ")[0].strip() for cell in cells]
+        yield block, columns, above or [passage.heading, passage.title]
+
+
 def find_announcement(passage: Passage, start: int) -> str:
     """Return the titles and the lead of a block with its first line.
 

@@ -217,7 +217,7 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
     return QuestionSigns(
         words=weigh_words(ctx.view, ctx.question),
         number=kind in ("number", "date"),
-        near=await _find_cosines(ctx, found, {p.id: p.start for p in some}),
+        near=await find_cosines(ctx, found, {p.id: p.start for p in some}),
         read=read,
         exact=find_exact_terms(ctx.question),
         meaning=ctx.meaning(),
@@ -240,15 +240,15 @@ async def _score_readings(
     return [_MAX_LOGIT * one for one in judged] + [-_MAX_LOGIT] * (len(readings) - len(texts))
 
 
-async def _find_cosines(
-    ctx: Context, found: Found, starts: Mapping[str, int]
+async def find_cosines(
+    ctx: Context, found: Found, starts: Mapping[str, int], most: int = _MAX_PASSAGES
 ) -> dict[str, list[Valued]]:
-    """Return where each fact of a passage stands, and its cosine with the question."""
+    """Return where each fact of the first passages stands, and its cosine with the question."""
     near: dict[str, list[Valued]] = defaultdict(list)
     if ctx.embed is None:
         return near
     links, keys = ctx.view.links("chunk_fact"), ctx.view.keys("fact")
-    facts = sorted({int(f) for hit in found.chunks[:_MAX_PASSAGES] for f in links.row(hit.at)})
+    facts = sorted({int(f) for hit in found.chunks[:most] for f in links.row(hit.at)})
     if not facts:
         return near
     at = np.array(facts, np.int64)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from clew.agents.answering.contrast import measure_contrast
 from clew.agents.answering.exact_terms import misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
@@ -184,7 +185,10 @@ async def _judge_one(
     """Let the scorer judge where it can."""
     if not _may_judge(ctx, asked, answer):
         return {}
-    return await judge_cited(ctx, asked, names, answer, chosen, cited)
+    judged = await judge_cited(ctx, asked, names, answer, chosen, cited)
+    if not judged or not answer.candidate:
+        return judged
+    return {**judged, **await measure_contrast(ctx, asked, names, answer, chosen, cited)}
 
 
 def _may_judge(ctx: Context, asked: str, answer: Answer) -> bool:

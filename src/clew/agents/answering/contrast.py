@@ -1,9 +1,8 @@
 """Whether a question is restricted by a word in whose place the cited sentence has another one.
 
 What a lunch costs in Linsdale is no answer for Quayford: the scorer, too, finds the sentence to
-answer the question better once Quayford is left out of it. A word in other words ("grown-ups" for
-"adults") is missed where it is left out, and one that no passage has restricts nothing that could
-be told from it. So those words are left out that other passages say, and what is cited does not.
+answer the question clearly better once Quayford is left out of it. What is only said in another
+word ("mended" for "repaired") makes no such difference, or is missed.
 """
 
 import re
@@ -19,7 +18,9 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.judged import judge_texts
 from clew.agents.reading.restrictions import is_short
 from clew.agents.reading.spans import asked_words
+from clew.agents.reading.stems import cut_ending
 from clew.context import Context
+from clew.text.unicode import split_words
 from clew.types import Citation, Passage
 
 FOREIGN = "foreign"
@@ -27,8 +28,8 @@ FOREIGN = "foreign"
 _WORD = re.compile(r"[^\W_]+(?:[-’'.,][^\W_]+)*|[;:.!?()]")
 _OWNER = re.compile(r"['’]s?$")
 _MOST = 2  # words that are left out, one at a time
-_NOISE = 0.08  # what the scorer may gain, of 2, without the word meaning anything
-_WHOLE = 0.4  # of 2: what is said of another thing for certain
+_NOISE = 1 / 6  # what the scorer may gain, of 2, without the word meaning anything: log odds of 1
+_WHOLE = 1 / 6  # of 2, above that: what is said of another thing for certain
 _APART = 0.7  # for a name that the document does not mention
 
 
@@ -76,21 +77,21 @@ async def measure_contrast(
     home = find_home(answer.citations[-1], cited) if answer.citations else None
     if not texts or home is None:
         return {}
-    found = await _find_foreign(ctx, question, answer)
+    found = await _find_unsaid(ctx, question, answer)
     if not found:
         return {FOREIGN: 0.0}
     told = _find_rivals(question, found, answer, home)
     texts_of = [f"{one.title} {one.text}" for one in answer.evidence.chunks if one.doc == home.doc]
     own = " ".join((home.text, *texts_of))
-    named = [one for one in found if one.is_named]
+    named = [one for one in found if one.is_named and _is_known(ctx, one)]
     apart = is_short(question, names) and any(not _says(own, one) for one in named)
     runs = [run for run in _join(question, found) if any(one in told for one in run)]
     gains = [await _leave_out(ctx, question, run, texts[-1]) for run in runs[:_MOST]]
     return {FOREIGN: max(*gains, _APART if apart else 0.0, 0.0)}
 
 
-async def _find_foreign(ctx: Context, question: str, answer: Answer) -> list[_Word]:
-    """Return the words that other passages say, and nothing cited, nor what it stands under."""
+async def _find_unsaid(ctx: Context, question: str, answer: Answer) -> list[_Word]:
+    """Return the words that nothing cited says in any form, nor what it stands under."""
     passages = answer.evidence.chunks
     near = []
     for cited in answer.citations:
@@ -101,13 +102,12 @@ async def _find_foreign(ctx: Context, question: str, answer: Answer) -> list[_Wo
         near.append(home.text if home and leads else _quote_with_reference(cited, home))
     text = " ".join(near)
     missing = await find_missing(ctx, question, list_words(question, answer.candidate), text)
-    rest = " ".join(f"{one.title} {one.heading} {one.text}" for one in passages)
-    others = stem_words(rest)
+    forms = {cut_ending(word) for word in split_words(text)}
     return [
         one
         for one in _list_content(question)
-        if (one.stem in missing and (one.stem in others or _is_known(ctx, one)))
-        or (_is_acronym(one) and not _says(text, one) and _says(rest, one))
+        if (one.stem in missing and cut_ending(_OWNER.sub("", one.text.lower())) not in forms)
+        or (_is_acronym(one) and not _says(text, one))
     ]
 
 

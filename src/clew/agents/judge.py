@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from clew.agents.answering.contrast import measure_contrast
+from clew.agents.answering.contrast import FOREIGN, measure_contrast
 from clew.agents.answering.exact_terms import misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
@@ -22,7 +22,14 @@ from clew.agents.answering.word_signals import BY_WORDS, describe_quotes
 from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name, place_citations
-from clew.agents.core.confidence import JUDGED, Signals, load_models, name_written
+from clew.agents.core.confidence import (
+    HOPELESS,
+    JUDGED,
+    LogisticModel,
+    Signals,
+    load_models,
+    name_written,
+)
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
@@ -81,12 +88,19 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     signals: Signals = {**hints, **await describe_answer(ctx, answer)}
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
-    confidence = (own or models[kind])(signals)
+    confidence = _estimate(own or models[kind], signals)
     if chat is None and kind != f"{JUDGED} answer":
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
         signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
     return replace(answer, confidence=round(confidence, 4), signals=signals)
+
+
+def _estimate(model: LogisticModel, signals: Signals) -> float:
+    """Return the confidence; what may be said of something else is unsure, yet still named."""
+    if not signals.get(FOREIGN):
+        return model(signals)
+    return max(model(signals), min(model({**signals, FOREIGN: 0.0}), HOPELESS))
 
 
 async def _check(

@@ -16,7 +16,7 @@ from clew.agents.answering.told import find_home, find_reference, list_words
 from clew.agents.answering.units import STEM, stem_words
 from clew.agents.core.types import Answer
 from clew.agents.reading.judged import judge_texts
-from clew.agents.reading.restrictions import is_short
+from clew.agents.reading.restrictions import blank_names
 from clew.agents.reading.spans import asked_words
 from clew.agents.reading.stems import cut_ending
 from clew.context import Context
@@ -30,6 +30,7 @@ _OWNER = re.compile(r"['’]s?$")
 _MOST = 2  # words that are left out, one at a time
 _NOISE = 1 / 6  # what the scorer may gain, of 2, without the word meaning anything: log odds of 1
 _WHOLE = 1 / 6  # of 2, above that: what is said of another thing for certain
+_FEW = 4  # words beside the names of a question that goes by no other thing to them
 _APART = 0.7  # for a name that the document does not mention
 
 
@@ -84,7 +85,8 @@ async def measure_contrast(
     texts_of = [f"{one.title} {one.text}" for one in answer.evidence.chunks if one.doc == home.doc]
     own = " ".join((home.text, *texts_of))
     named = [one for one in found if one.is_named and _is_known(ctx, one)]
-    apart = is_short(question, names) and any(not _says(own, one) for one in named)
+    few = len(asked_words(blank_names(question, names))) <= _FEW and len(answer.citations) == 1
+    apart = few and any(not _says(own, one) for one in named)
     runs = [run for run in _join(question, found) if any(one in told for one in run)]
     gains = [await _leave_out(ctx, question, run, texts[-1]) for run in runs[:_MOST]]
     return {FOREIGN: max(*gains, _APART if apart else 0.0, 0.0)}

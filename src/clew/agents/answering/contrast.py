@@ -16,7 +16,7 @@ from clew.agents.answering.told import find_home, find_reference, list_words
 from clew.agents.answering.units import STEM, stem_words
 from clew.agents.core.types import Answer
 from clew.agents.reading.judged import judge_texts
-from clew.agents.reading.restrictions import blank_names
+from clew.agents.reading.restrictions import blank_names, is_short
 from clew.agents.reading.spans import asked_words
 from clew.agents.reading.stems import cut_ending
 from clew.context import Context
@@ -78,7 +78,8 @@ async def measure_contrast(
     home = find_home(answer.citations[-1], cited) if answer.citations else None
     if not texts or home is None:
         return {}
-    found = await _find_unsaid(ctx, question, answer)
+    # A longer question may be told by sentences that are not cited.
+    found = await _find_unsaid(ctx, question, answer) if is_short(question, names) else []
     if not found:
         return {FOREIGN: 0.0}
     told = _find_rivals(question, found, answer, home)

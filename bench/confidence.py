@@ -56,8 +56,8 @@ COMPUTED_SIGNALS = ("own", "polar", "told")
 # What a short answer, a quote, and a yes or no are judged by that the scorer compared.
 JUDGED_ANSWER_SIGNALS = (JUDGED, "lead", "sentence")
 DECIDED_SIGNALS = (DECIDED, "clear", "denied")
-# Too seldom in the rows to fit: a yes with either is not to be told.
-SET_SIGNALS = ("apart", "disputed")
+# Too seldom in the rows to fit: what is said of something else, a yes with either of the others.
+FOREIGN_SIGNALS, SET_SIGNALS = ("foreign",), ("apart", "disputed")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -218,8 +218,10 @@ def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
 
 def fit_judged_answers(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of short answers that the scorer judged."""
-    prior = load_shipped_models()["answer"]
-    return fit_from_nothing(rows, prior, JUDGED_ANSWER_SIGNALS, balance(rows))
+    models = load_shipped_models()
+    fitted = fit_from_nothing(rows, models["answer"], JUDGED_ANSWER_SIGNALS, balance(rows))
+    kept = {name: models[f"{JUDGED} answer"].weights[name] for name in FOREIGN_SIGNALS}
+    return LogisticModel({**fitted.weights, **kept}, fitted.bias)
 
 
 def fit_judged_quotes(rows: Rows, _: LogisticModel) -> LogisticModel:

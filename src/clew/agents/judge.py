@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from clew.agents.answering.contrast import FOREIGN, measure_contrast
 from clew.agents.answering.exact_terms import misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
@@ -21,7 +22,14 @@ from clew.agents.answering.word_signals import BY_WORDS, describe_quotes
 from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name, place_citations
-from clew.agents.core.confidence import JUDGED, Signals, load_models, name_written
+from clew.agents.core.confidence import (
+    HOPELESS,
+    JUDGED,
+    LogisticModel,
+    Signals,
+    load_models,
+    name_written,
+)
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
@@ -85,7 +93,7 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     signals: Signals = {**hints, **await describe_answer(ctx, answer)}
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
-    confidence = (own or models[kind])(signals)
+    confidence = _estimate(own or models[kind], signals)
     if chat is None and kind != f"{JUDGED} answer":
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
@@ -93,6 +101,13 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     if chat is None and not signals["understood"]:
         confidence = min(confidence, _MOST_UNCLEAR)
     return replace(answer, confidence=round(confidence, 4), signals=signals)
+
+
+def _estimate(model: LogisticModel, signals: Signals) -> float:
+    """Return the confidence; what may be said of something else is unsure, yet still named."""
+    if not signals.get(FOREIGN):
+        return model(signals)
+    return max(model(signals), min(model({**signals, FOREIGN: 0.0}), HOPELESS))
 
 
 async def _check(
@@ -189,7 +204,10 @@ async def _judge_one(
     """Let the scorer judge where it can."""
     if not _may_judge(ctx, asked, answer):
         return {}
-    return await judge_cited(ctx, asked, names, answer, chosen, cited)
+    judged = await judge_cited(ctx, asked, names, answer, chosen, cited)
+    if not judged or not answer.candidate:
+        return judged
+    return {**judged, **await measure_contrast(ctx, asked, names, answer, chosen, cited)}
 
 
 def _may_judge(ctx: Context, asked: str, answer: Answer) -> bool:

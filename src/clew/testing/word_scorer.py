@@ -25,7 +25,7 @@ class WordScorer:
 
     def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a probability for each text."""
-        known = self.meant[question]
+        known = self.meant.get(question, ())
         return np.array(
             [self.right if any(phrase in text for phrase in known) else _WRONG for text in texts],
             np.float32,

@@ -28,17 +28,28 @@ async def judge_cited(
     """
     if answer.computed or answer.kind in ("path", "words") or not answer.citations:
         return {}
-    if not answer.candidate:
-        found = await _read_quote(ctx, question, answer.citations[0], cited)
-        choose = max
-    else:
-        whole = _place_answer(answer.candidate, answer.citations, cited)
-        found = [whole] if whole else [_place_answer(o, answer.citations, cited) for o in chosen]
-        choose = min
+    if answer.candidate:
+        judged = await judge_texts(ctx, question, say_cited(names, answer, chosen, cited))
+        return {JUDGED: min(judged)} if judged else {}
+    found = await _read_quote(ctx, question, answer.citations[0], cited)
+    judged = await judge_texts(ctx, question, _say_found(names, answer, found))
+    return {JUDGED: max(judged)} if judged else {}
+
+
+def say_cited(
+    names: Sequence[str], answer: Answer, chosen: Sequence[str], cited: Sequence[Passage]
+) -> list[str]:
+    """Say an answer that is named, or each thing that it lists, with the sentences it rests on."""
+    whole = _place_answer(answer.candidate, answer.citations, cited)
+    found = [whole] if whole else [_place_answer(o, answer.citations, cited) for o in chosen]
+    return _say_found(names, answer, found)
+
+
+def _say_found(
+    names: Sequence[str], answer: Answer, found: Sequence[tuple[str, list[Place]] | None]
+) -> list[str]:
     others = answer.evidence.chunks
-    texts = [say_with_places(short, places, names, others) for short, places in filter(None, found)]
-    judged = await judge_texts(ctx, question, texts)
-    return {JUDGED: choose(judged)} if judged else {}
+    return [say_with_places(short, places, names, others) for short, places in filter(None, found)]
 
 
 def _place_answer(

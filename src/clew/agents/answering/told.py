@@ -65,7 +65,7 @@ def find_reference(cited: Citation, home: Passage) -> int:
 async def find_untold(ctx: Context, question: str, names: Sequence[str], answer: Answer) -> Untold:
     """Return what of a question is not said where an answer is cited."""
     passages = answer.evidence.chunks
-    words = _list_words(question, answer.candidate)
+    words = list_words(question, answer.candidate)
     near = []
     for cited in answer.citations:
         home = find_home(cited, passages)
@@ -85,7 +85,7 @@ async def find_untold(ctx: Context, question: str, names: Sequence[str], answer:
     return Untold(strayed / max(1, len(words)), wholly, literal=bool(words) and not missing)
 
 
-def _list_words(question: str, short: str) -> dict[str, float]:
+def list_words(question: str, short: str) -> dict[str, float]:
     """Return the beginnings of the words that say what is asked about, not what kind is asked for.
 
     A month is told by "March", and what something costs by a sum of money.

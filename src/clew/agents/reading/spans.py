@@ -37,7 +37,7 @@ _ITEM = (
 )
 _COUNTED = re.compile(_ITEM.format(""), re.IGNORECASE)
 _COUNTED_LIST = re.compile(
-    rf"{_ITEM.format('1')}(?:(?:,\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+){_ITEM.format('2')})+",
+    rf"{_ITEM.format('1')}(?:,\s*{_ITEM.format('2')})*,?\s+(?:and|or)\s+{_ITEM.format('3')}",
     re.IGNORECASE,
 )
 _FORM = 0.9  # from which two words are forms of one

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.evaluate.datasets import deduplicate_ids, parse_question
+from clew.evaluate.datasets import deduplicate_ids, parse_question, read_flag
 
 Triple = tuple[str, str, str]
 
@@ -70,13 +70,13 @@ def _parse_row(file: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _parse_task(row: dict[str, Any], where: str, number: int) -> Task | None:
-    """Parse a row; None for an unanswerable question (some are made for `reject`)."""
+    """Parse a row; None for a question that is marked as unanswerable (some are, for `reject`)."""
     try:
         question = parse_question(row, number)
         evidence = tuple(map(_parse_triple, row.get("gold_triples") or ()))
     except (TypeError, ValueError) as error:
         raise InputError(f"{where} cannot be read: {error}; fix or delete that line") from None
-    if not question.answerable:
+    if not read_flag(row, "answerable", True):  # an empty answer is rather a mistake here
         return None
     return Task(question.id, question.prompt_text(), question.answers, evidence, question.type)
 

@@ -9,6 +9,7 @@ from clew.agents.quote_units import asks_one_thing, has_parts
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.ingest.readers.table_text import label_rows
+from clew.reader.span_reader import find_reader
 from clew.testing.hashed_kb import open_hashed
 from clew.text.places import find_units
 from clew.types import Passage
@@ -325,3 +326,14 @@ async def test_a_list_of_definitions_is_quoted_whole_where_a_list_is_asked_for(
     answer = await base.ask("What are the state codes of the lift?")
     whole = text[text.index("The panel of") : text.index("\n\n## Panel")]
     assert any(whole in one.quote for one in answer.citations), answer.answer
+
+
+async def test_terms_that_begin_with_signs_of_values_are_no_error(tmp_path: Path) -> None:
+    terms = {"= a": "Assigns a value.", ", b": "Parts two things.", "CS-204": "The door is open."}
+    listed = "".join(f"<dt>{term}</dt><dd>{what}</dd>" for term, what in terms.items())
+    page = tmp_path / "operators.html"
+    page.write_text(f"<html><body><h1>Operators</h1><dl>{listed}</dl></body></html>")
+    kb = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    kb.reader = find_reader(None)
+    await kb.add([page])
+    assert "The door is open." in (await kb.ask("What does error CS-204 mean?")).answer

@@ -172,7 +172,7 @@ def _find_beside(passages: Sequence[Passage]) -> dict[str, set[str]]:
     Terms that begin with the same sign are of one kind.
     """
     defined = (block for p in passages for block in _find_defined(find_blocks(p.text)))
-    terms = {block.title.split(",")[0].split("=")[0].split()[0] for block in defined}
+    terms = {_cut_value(word) for block in defined for word in block.title.split()[:1]}
     found: dict[str, set[str]] = defaultdict(set)
     for passage in passages:
         words = passage.text.split()
@@ -180,3 +180,9 @@ def _find_beside(passages: Sequence[Passage]) -> dict[str, set[str]]:
             if not (term := before.strip("`'‘’“”("))[:1].isalnum() and term in terms:
                 found[term[0]].update(split_words(word)[:1])
     return found
+
+
+def _cut_value(term: str) -> str:
+    """Return an option without its value or comma: "--size" of "--size=N,"; "=" stays as it is."""
+    cut = term.split(",")[0].split("=")[0]
+    return cut or term

@@ -30,7 +30,7 @@ _OWNER = re.compile(r"['’]s?$")
 _MOST = 2  # words that are left out, one at a time
 _NOISE = 1 / 6  # what the scorer may gain, of 2, without the word meaning anything: log odds of 1
 _WHOLE = 1 / 6  # of 2, above that: what is said of another thing for certain
-_TWO_NAMES = 2
+_MOST_NAMES = 1  # of a question: what is said of two may stand in two passages
 _FEW = 4  # words beside the names of a question that goes by no other thing to them
 _APART = 0.7  # for a name that the document does not mention
 
@@ -80,7 +80,7 @@ async def measure_contrast(
     if not texts or home is None:
         return {}
     # A longer question, or one with two names, may be told by sentences that are not cited.
-    alone = is_short(question, names) and len(names) < _TWO_NAMES
+    alone = is_short(question, names) and len(names) <= _MOST_NAMES
     found = await _find_unsaid(ctx, question, answer) if alone else []
     if not found:
         return {FOREIGN: 0.0}

@@ -125,13 +125,7 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
     best, negations = _turn_absence(reading, best, negations)
     find_implied(reading, senses, ask[2], any(one[2] == "sum" for one in aggregates))
     add_comparisons(reading, comparisons + find_comparatives(reading, senses), senses)
-    add_text_filters(reading, texts)
-    add_values(reading)
-    add_demonyms(reading)
-    add_parts_of_values(reading)
-    add_months(reading)
-    add_numbers(reading)
-    add_derived_values(reading)
+    _add_conditions(reading, texts)
     best = best or find_choice(reading, senses) or [one[:3] for one in limits]
     if not add_flags(reading, negations, bool(best or aggregates)):
         return None
@@ -156,6 +150,17 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
         _is_bare(reading, best),
     )
     return make_query(reading, sought, head)
+
+
+def _add_conditions(reading: Reading, texts: list[Mention]) -> None:
+    """Read what texts, values, months and numbers say of the rows."""
+    add_text_filters(reading, texts)
+    add_values(reading)
+    add_demonyms(reading)
+    add_parts_of_values(reading)
+    add_months(reading)
+    add_numbers(reading)
+    add_derived_values(reading)
 
 
 def _turn_absence(

@@ -13,9 +13,8 @@ import gzip
 import json
 import random
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from bench.reader.model import ReaderModel, load_weights, save_weights
 
 MAX_TOKENS = 128
 WARM_UP = 0.06
-AHEAD = 8  # batches
+AHEAD = 4  # batches of each process
 QUESTIONS = 32  # measured at a time
 KINDS = ("part", "cond", "full", "path", "span", "state")
 RIVALS = ("full", "path", "span")
@@ -40,8 +39,9 @@ WRONG = {"part": 4, "cond": 5, "full": 9, "path": 9, "span": 5, "state": 5}
 """Wrong ones of each kind that a question is trained with at a time."""
 UNSAID = -1
 CHUNKS = 4  # rows of similar length that are padded together
-Tokens = tuple[Any, Any, Any]
-RIVALRY, DECISION = 0.15, 0.1  # weights of the comparison with rivals, and of yes or no
+Tokens = tuple[Any, ...]
+Encoded = tuple[list[Tokens], Any]
+DECISION = 0.1  # weight of yes or no
 
 
 def load_questions(files: list[Path], held: bool) -> list[dict[str, Any]]:
@@ -72,31 +72,30 @@ def choose_items(one: dict[str, Any], rng: random.Random) -> list[tuple[str, str
     return found
 
 
-def read_logits(model: Any, encoded: tuple[list[Tokens], Any], device: str) -> Any:
+def read_logits(model: Any, encoded: Encoded, device: str) -> Any:
     """Return the two logits of each pair at its first token."""
     chunks, places = encoded
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        logits = torch.cat([model(*tokens)[:, 0] for tokens in chunks])
-    return logits.float()[places]
+        firsts = [model(*(one.to(device) for one in tokens))[:, 0] for tokens in chunks]
+    return torch.cat(firsts).float()[places.to(device)]
 
 
 class Encoder:
     """Turns pairs of texts into padded rows of token ids."""
 
-    def __init__(self, tokenizer: bytes, device: str) -> None:
+    def __init__(self, tokenizer: bytes) -> None:
         """Take the encoder's tokenizer."""
         self.tokenizer = Tokenizer.from_buffer(tokenizer)
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(MAX_TOKENS)
-        self.device = device
 
-    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[list[Tokens], Any]:
+    def __call__(self, pairs: list[tuple[str, str]]) -> Encoded:
         """Return ids, types and mask of rows of similar length, and where each pair's row is."""
         rows = self.tokenizer.encode_batch(pairs)
         order = sorted(range(len(rows)), key=lambda at: len(rows[at].ids))
         size = -(-len(rows) // CHUNKS)
         some = [[rows[i] for i in order[at : at + size]] for at in range(0, len(rows), size)]
-        places = torch.from_numpy(np.argsort(np.array(order))).to(self.device)
+        places = torch.from_numpy(np.argsort(np.array(order)))
         return [self._pad(one) for one in some], places
 
     def _pad(self, rows: list[Any]) -> Tokens:
@@ -106,35 +105,38 @@ class Encoder:
         for at, row in enumerate(rows):
             size = len(row.ids)
             ids[at, :size], types[at, :size], mask[at, :size] = row.ids, row.type_ids, True
-        return tuple(torch.from_numpy(one).to(self.device) for one in (ids, types, mask))
+        return tuple(torch.from_numpy(one) for one in (ids, types, mask))
 
 
-def prefetch(
-    questions: list[dict[str, Any]], encode: Encoder, batch: int, rng: random.Random
-) -> Iterator[tuple[Any, Any]]:
-    """Yield tokens and labels of some questions without end, a few batches ahead."""
+class Batches(torch.utils.data.IterableDataset[tuple[Encoded, Any]]):
+    """Tokens and labels of some questions, without end; each process draws its own."""
 
-    def make(some: list[int]) -> tuple[Any, Any]:
-        every = [choose_items(questions[at], rng) for at in some]
+    def __init__(self, questions: list[dict[str, Any]], encode: Encoder, given: Any) -> None:
+        """Take the questions; `given` has the size of a batch and the seed."""
+        self.questions, self.encode, self.given = questions, encode, given
+
+    def __iter__(self) -> Iterator[tuple[Encoded, Any]]:
+        """Yield batches in an order by chance."""
+        worker = torch.utils.data.get_worker_info()
+        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        rng, size = random.Random(self.given.seed * 1000 + number), self.given.batch
+        own = range(number, len(self.questions), workers)
+        while True:
+            order = rng.sample(own, len(own))
+            for at in range(0, len(order), size):
+                yield self._make([self.questions[i] for i in order[at : at + size]], rng)
+
+    def _make(self, some: list[dict[str, Any]], rng: random.Random) -> tuple[Encoded, Any]:
         items = [
             (*item[:4], number if item[4] else UNSAID)
-            for number, own in enumerate(every)
-            for item in own
+            for number, one in enumerate(some)
+            for item in choose_items(one, rng)
         ]
-        labels = torch.tensor([one[2:] for one in items], device=encode.device)
-        return encode([one[:2] for one in items]), labels
-
-    waiting: deque[Any] = deque()
-    with ThreadPoolExecutor(4) as pool:
-        while True:
-            order = rng.sample(range(len(questions)), len(questions))
-            for at in range(0, len(order), batch):
-                waiting.append(pool.submit(make, order[at : at + batch]))
-                if len(waiting) > AHEAD:
-                    yield waiting.popleft().result()
+        labels = torch.tensor([one[2:] for one in items])
+        return self.encode([one[:2] for one in items]), labels
 
 
-def measure_loss(logits: Any, labels: Any) -> Any:
+def measure_loss(logits: Any, labels: Any, rivalry: float) -> Any:
     """Cross-entropy of what is asked, of yes or no, and of the right one among its rivals."""
     entropy = torch.nn.functional.binary_cross_entropy_with_logits
     right, says, question = labels[:, 0], labels[:, 1], labels[:, 2]
@@ -145,7 +147,7 @@ def measure_loss(logits: Any, labels: Any) -> Any:
         share = said.mean().clamp(0.1, 0.9)  # yes and no weigh alike, however many there are
         weight = torch.where(said > 0, 0.5 / share, 0.5 / (1 - share))
         loss = loss + DECISION * entropy(logits[decided, 1], said, weight)
-    return loss + RIVALRY * compare_rivals(logits[:, 0], right, question)
+    return loss + rivalry * compare_rivals(logits[:, 0], right, question)
 
 
 def compare_rivals(logits: Any, right: Any, question: Any) -> Any:
@@ -166,11 +168,15 @@ def compare_rivals(logits: Any, right: Any, question: Any) -> Any:
 
 def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: Any) -> None:
     """Train for so many minutes or epochs."""
-    rng = random.Random(given.seed)
+    device = next(model.parameters()).device
     steps = max(1, int(given.epochs * len(questions) / given.batch))
     optimiser = torch.optim.AdamW(model.parameters(), lr=given.rate, weight_decay=0.01)
     start, done, loss_sum = time.time(), 0, 0.0
-    batches = prefetch(questions, encode, given.batch, rng)
+    made = Batches(questions, encode, given)
+    ahead = {"prefetch_factor": AHEAD} if given.workers else {}
+    batches = iter(
+        torch.utils.data.DataLoader(made, batch_size=None, num_workers=given.workers, **ahead)
+    )
     while done < steps:
         spent = (time.time() - start) / (60 * given.minutes)
         share = max(done / steps, spent)
@@ -180,7 +186,8 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
         for group in optimiser.param_groups:
             group["lr"] = rate
         encoded, labels = next(batches)
-        loss = measure_loss(read_logits(model, encoded, encode.device), labels)
+        logits = read_logits(model, encoded, device.type)
+        loss = measure_loss(logits, labels.to(device), given.rivalry)
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -202,7 +209,7 @@ def measure(model: Any, encode: Encoder, questions: list[dict[str, Any]]) -> dic
         for start in range(0, len(asked), QUESTIONS):
             some = asked[start : start + QUESTIONS]
             pairs = [(one["q"], item[0]) for one in some for item in one["items"]]
-            logits = read_logits(model, encode(pairs), encode.device)
+            logits = read_logits(model, encode(pairs), next(model.parameters()).device.type)
             chances = logits.sigmoid().cpu().numpy()
             ends = np.cumsum([len(one["items"]) for one in some])
             for one, own in zip(some, np.split(chances, ends[:-1]), strict=True):
@@ -243,6 +250,8 @@ def main() -> None:
     ask.add_argument("--batch", type=int, default=24, help="questions of a step")
     ask.add_argument("--rate", type=float, default=1e-4)
     ask.add_argument("--seed", type=int, default=0)
+    ask.add_argument("--rivalry", type=float, default=0.15, help="weight of the best of rivals")
+    ask.add_argument("--workers", type=int, default=8, help="processes that make batches")
     ask.add_argument("--measured", type=int, default=4000, help="questions held out")
     ask.add_argument("--all", action="store_true", help="train on what is held out, too")
     given = ask.parse_args()
@@ -250,7 +259,7 @@ def main() -> None:
     torch.manual_seed(given.seed)
     weights, tokenizer = load_weights(given.start)
     model = ReaderModel(weights).to(device)
-    encode = Encoder(tokenizer, device)
+    encode = Encoder(tokenizer)
     held = load_questions(given.pairs, held=True)
     questions = load_questions(given.pairs, held=False) + (held if given.all else [])
     print(f"{len(questions)} questions, {len(held)} held out, on {device}", flush=True)

@@ -246,9 +246,12 @@ def list_own_parts(query: Query) -> set[Part]:
 def _list_compared_parts(query: Query, extreme: set[Part]) -> set[Part]:
     """Return the parts of what compares rows or groups that are named."""
     found = {Part("check" if query.wants == "check" else "difference")} | extreme
-    if query.measure and not query.best:
+    if query.aggregate == "mean":
+        found.add(Part("mean", query.measure))
+    elif query.measure and not query.best:
         is_one = query.second or (query.group and query.table.columns[query.group].is_key)
         found.add(Part("ask" if is_one else query.aggregate or "sum", query.measure))
+        found |= {Part("ask", query.second)} if query.second else set()
     elif query.best and not query.measure:
         found.add(Part("most" if query.best == "max" else "fewest"))
     elif query.group or query.bound[0]:

@@ -52,7 +52,7 @@ class Asked:
             if any(one.covers(at) and not one.is_years for one in self.periods):
                 continue
             if number is not None:
-                found.append((at, f"{number * _MULTIPLES.get(behind, 1):g}"))
+                found.append((at, f"{number * _MULTIPLES.get(behind, 1):.15g}"))
             elif word.fold in _MULTIPLES and not (found and found[-1][0] == at - 1):
                 found.append((at, f"{_MULTIPLES[word.fold]}"))
         return found

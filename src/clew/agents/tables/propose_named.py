@@ -125,7 +125,7 @@ def _check_bounds(asked: Asked, base: Query, measures: Measures) -> Iterator[Que
 
 def _subtract_columns(base: Query, measures: Measures) -> Iterator[Query]:
     """Yield how far two alike columns of what is named lie apart."""
-    columns = base.table.columns
-    for one in list_column_filters(base.table, [columns[name] for name in measures.columns]):
-        if one.how == "over column":
+    ordered = [one for name, one in base.table.columns.items() if _is_ordered(base, name)]
+    for one in list_column_filters(base.table, ordered):
+        if one.how == "over column" and not one.columns.isdisjoint(measures.columns):
             yield replace(base, wants="difference", measure=one.column, second=one.value)

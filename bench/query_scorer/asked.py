@@ -26,6 +26,9 @@ _SIGNS = {"over": ">", "under": "<", "at least": ">=", "at most": "<="}
 _SIGNS |= {"contains": "contains", "starts": "starts"}
 _COLUMN_SIGNS = {"over col": "over column", "under col": "under column"}
 _COLUMN_SIGNS |= dict.fromkeys(("is col", "is not col"), "is column")
+_COMPARISONS = {"more": ("check", "max"), "less": ("check", "min")}
+_COMPARISONS |= {"more-by": ("difference", "max"), "less-by": ("difference", "min")}
+_COMPARISONS |= {"difference": ("difference", ""), "ratio": ("ratio", "")}
 _HELD = 7  # every seventh table and graph is held out
 _MAX_ROUTES = 200
 
@@ -145,12 +148,44 @@ def _make_group(base: Query, ask: dict[str, Any]) -> Query:
 
 
 def _make_comparison(base: Query, ask: dict[str, Any]) -> Query:
-    key = ask["key"]
+    """Return what compares two that are named: by a column, or by their number of rows."""
+    key, (wants, best) = ask["key"], _COMPARISONS[ask["get"]]
     two = [Filter(key, "=", fold_text(one), at=at) for at, one in enumerate(ask["between"], 1)]
-    best = "max" if ask["get"] == "more" else "min"
-    measure = _first(ask["of"])
-    filters = (*base.filters, *two)
-    return replace(base, wants="check", best=best, measure=measure, group=key, filters=filters)
+    query = replace(base, wants=wants, best=best, group=key, filters=(*base.filters, *two))
+    return _measure_by(query, ask)
+
+
+def _measure_by(query: Query, ask: dict[str, Any]) -> Query:
+    """Return a query with what it measures; sums need not be said of what is compared."""
+    how = ask.get("agg", "")
+    if how == "count":
+        return query
+    return replace(query, measure=_first(ask["of"]), aggregate="" if how == "sum" else how)
+
+
+def _make_difference(base: Query, ask: dict[str, Any]) -> Query:
+    if "key" in ask:
+        return _make_comparison(base, ask)
+    measure, second = ask["of"]
+    return replace(base, wants=_COMPARISONS[ask["get"]][0], measure=measure, second=second)
+
+
+def _make_is_best(base: Query, ask: dict[str, Any]) -> Query:
+    """Return what asks whether a row or group that is named is the best."""
+    key = ask["key"]
+    named = Filter(key, "=", fold_text(ask["named"]), at=1)
+    best = "max" if ask["get"] == "is-top" else "min"
+    query = replace(base, wants="check", best=best, filters=(*base.filters, named))
+    if "agg" not in ask:
+        return replace(query, measure=_first(ask["of"]), targets=(key,))
+    if ask["agg"] == "count":
+        return replace(query, group=key)
+    return replace(query, group=key, measure=_first(ask["of"]), aggregate=ask["agg"])
+
+
+def _make_bound(base: Query, ask: dict[str, Any]) -> Query:
+    bound = (_SIGNS[ask["sign"]], str(ask["than"]))
+    return _measure_by(replace(base, wants="check", bound=bound), ask)
 
 
 _MAKERS: dict[str, Callable[[Query, dict[str, Any]], Query]] = {
@@ -166,7 +201,10 @@ _MAKERS: dict[str, Callable[[Query, dict[str, Any]], Query]] = {
 }
 _MAKERS |= dict.fromkeys(("top", "bottom"), _make_best)
 _MAKERS |= dict.fromkeys(("group-top", "group-bottom", "each"), _make_group)
-_MAKERS |= dict.fromkeys(("more", "less"), _make_comparison)
+_MAKERS |= dict.fromkeys(("more", "less", "more-by", "less-by"), _make_comparison)
+_MAKERS |= dict.fromkeys(("difference", "ratio"), _make_difference)
+_MAKERS |= dict.fromkeys(("is-top", "is-bottom"), _make_is_best)
+_MAKERS |= {"check-total": _make_bound}
 _MAKERS |= dict.fromkeys(
     ("sum", "mean", "median"),
     lambda base, ask: replace(
@@ -198,11 +236,27 @@ def list_own_parts(query: Query) -> set[Part]:
             return {Part("each", query.group), computed}
         case "repeated":
             return {Part("over", query.group)}
-        case "check":
-            return {Part("check")} | extreme
+        case "check" | "difference" | "ratio":
+            return _list_compared_parts(query, extreme)
         case "count" | "share":
             return {Part(query.wants)}
     return asks
+
+
+def _list_compared_parts(query: Query, extreme: set[Part]) -> set[Part]:
+    """Return the parts of what compares rows or groups that are named."""
+    found = {Part("check" if query.wants == "check" else "difference")} | extreme
+    if query.aggregate == "mean":
+        found.add(Part("mean", query.measure))
+    elif query.measure and not query.best:
+        is_one = query.second or (query.group and query.table.columns[query.group].is_key)
+        found.add(Part("ask" if is_one else query.aggregate or "sum", query.measure))
+        found |= {Part("ask", query.second)} if query.second else set()
+    elif query.best and not query.measure:
+        found.add(Part("most" if query.best == "max" else "fewest"))
+    elif query.group or query.bound[0]:
+        found |= set() if query.measure else {Part("count")}
+    return found
 
 
 @dataclass(frozen=True)

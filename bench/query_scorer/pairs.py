@@ -157,7 +157,12 @@ class Writer:
     def _change(self, gold: Query, wrong: Sequence[Filter]) -> Iterator[Query]:
         """Yield the right query with one thing changed: a condition, a column, a direction."""
         table = gold.table
+        compared = gold.named if gold.wants in ("check", "difference", "ratio") else []
+        if gold.wants == "check" and gold.best:
+            compared += gold.filters[-1:]
         for at, one in enumerate(gold.filters):
+            if one in compared:
+                continue
             rest = (*gold.filters[:at], *gold.filters[at + 1 :])
             denies = one.how not in ("over column", "under column")
             others = [replace(one, negated=not one.negated)] if denies else []
@@ -179,6 +184,7 @@ class Writer:
             yield from (replace(gold, filters=(*rest, other)) for other in others)
         if gold.best:
             yield replace(gold, best="min" if gold.best == "max" else "max")
+        yield from self._change_compared(gold)
         if gold.limit > 1 or gold.rank > 1:
             yield replace(gold, limit=1, rank=1)
         columns = list(table.columns.values())
@@ -190,6 +196,29 @@ class Writer:
             taken = {*gold.targets, *(one.column for one in gold.filters)}
             alike = [column.name for column in columns if column.name not in taken]
             yield from (replace(gold, targets=(name,)) for name in alike)
+
+    def _change_compared(self, gold: Query) -> Iterator[Query]:
+        """Yield what compares two by name the other way round, by something else, or tells more."""
+        named, rest = gold.named, [one for one in gold.filters if one not in gold.named]
+        if gold.bound[0]:
+            turned = _TURNED[gold.bound[0]][0]
+            yield replace(gold, bound=(turned, gold.bound[1]))
+            yield replace(gold, wants="count", bound=("", ""), measure="", aggregate="")
+            yield replace(gold, measure="", aggregate="")
+        if len(named) < 2 or gold.wants not in ("check", "difference", "ratio"):
+            return
+        swapped = [replace(one, at=other.at) for one, other in zip(named, named[::-1], strict=True)]
+        yield replace(gold, filters=(*rest, *swapped))
+        yield replace(gold, measure="", aggregate="")
+        best = gold.best or "max"
+        for wants in ("check", "difference", "ratio"):
+            if wants != gold.wants:
+                yield replace(gold, wants=wants, best="" if wants == "ratio" else best)
+        how = gold.aggregate or "sum" * bool(gold.measure)
+        yield replace(gold, wants="group", best=best, aggregate=how)
+        alone = replace(gold, wants="aggregate", aggregate="sum", group="", best="")
+        for one in named if gold.measure else ():
+            yield replace(alone, filters=(*rest, one))
 
     def _measure_nearness(self, query: Query, gold: Query | None) -> float:
         """Return how close a query is to the right one, or how plain; partly by chance."""

@@ -58,7 +58,7 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         chosen = await _judge_answers(ctx, tables, [one.query for one in found])
         is_unsure = chosen is None or chosen.confidence < _SURE
         best = best if is_unsure and best is not None and best.confidence >= _SURE else chosen
-    if best is None:
+    if best is None or best.confidence < _LEAST:
         best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
         return None

@@ -10,6 +10,9 @@ from clew.text.dates import MONTHS, parse_clock, parse_whole_date
 from clew.text.quantities import parse_number
 
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}
+_TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
+_ORDERING = (">", "<", ">=", "<=")
+_DENIALS = frozenset("not never no".split())
 _WORTH = frozenset({"worth", "value"})
 
 
@@ -49,7 +52,7 @@ class Asked:
             if any(one.covers(at) and not one.is_years for one in self.periods):
                 continue
             if number is not None:
-                found.append((at, f"{number * _MULTIPLES.get(behind, 1):g}"))
+                found.append((at, f"{number * _MULTIPLES.get(behind, 1):.15g}"))
             elif word.fold in _MULTIPLES and not (found and found[-1][0] == at - 1):
                 found.append((at, f"{_MULTIPLES[word.fold]}"))
         return found
@@ -71,11 +74,18 @@ class Asked:
                 found.append((at, "month", f"{year}-{month}" if year else f"-{month}-"))
                 continue
             if word.fold.isdigit() and len(word.fold) == 4 and is_year(int(word.fold)):
-                found.append((at, "year", word.fold))
+                if not self._follows_month(at):
+                    found.append((at, "year", word.fold))
             elif "-" in word.fold and parse_whole_date(word.fold):
                 found.append((at, "day", word.fold))
         found += self._find_days()
         return [one for one in found if not any(p.covers(one[0]) for p in self.periods)]
+
+    def _follows_month(self, at: int) -> bool:
+        """Whether a year stands behind its month, or behind the day: "March 13, 2025"."""
+        before = [word.fold for word in self.words[max(0, at - 2) : at]]
+        is_day = len(before) > 1 and before[1].rstrip("stndrh").isdigit()
+        return before[-1:] != [] and (before[-1] in MONTHS or (is_day and before[0] in MONTHS))
 
     def _find_days(self) -> list[tuple[int, str, str]]:
         """Days of a month in words: "13 March 2025", "the 10th of Feb"; without a year "-02-10"."""
@@ -109,14 +119,48 @@ class Asked:
 
     @cached_property
     def is_of_difference(self) -> bool:
-        """Whether it asks how far two numbers lie apart: "by how much", "how much longer"."""
-        folds = [word.fold for word in self.words]
+        """Whether it asks how far two numbers lie apart: "by how much", "how many more".
+
+        "How many rooms more does A have than B" has its verb behind the word of degree; "how many
+        rooms are larger than B" counts rooms.
+        """
+        operators, folds = load_operators(), [word.fold for word in self.words]
         for at in range(len(folds) - 1):
-            if folds[at : at + 2] == ["how", "much"]:
-                behind = folds[at + 2] if at + 2 < len(folds) else ""
-                is_more = bool(load_operators().degree_of(behind)) and "than" in folds[at:]
-                return is_more or folds[max(0, at - 1) : at] == ["by"]
+            if folds[at] != "how" or folds[at + 1] not in ("much", "many"):
+                continue
+            if folds[max(0, at - 1) : at] == ["by"]:
+                return True
+            until = folds.index("than", at) if "than" in folds[at:] else at
+            for place in range(at + 2, until):
+                is_first = place == at + 2 and until > place + 1
+                verb = not (operators.auxiliaries - {"of"}).isdisjoint(folds[place + 1 : until])
+                if operators.degree_of(folds[place]) and (is_first or verb):
+                    return True
+            return False
         return False
+
+    @cached_property
+    def signs(self) -> dict[int, str]:
+        """How the numbers at some places are compared: ">" behind "more than"."""
+        found = {}
+        for start, end, meaning in load_operators().find("comparisons", self.words):
+            sign = _TIME_SIGNS.get(meaning, meaning)
+            if sign in _ORDERING and not (start and self.words[start - 1].fold in _DENIALS):
+                found[end] = sign
+        return found
+
+    @cached_property
+    def is_yes_no(self) -> bool:
+        """Whether only yes or no answers it: "Did A pay", not "Can you tell me who paid"."""
+        operators = load_operators()
+        opens = next(operators.find("checks", self.words[:1]), None) is not None
+        asks = any(one[0] for one in operators.find("asks", self.words))
+        return opens and not asks and not any(word.fold == "or" for word in self.words)
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether it begins with a word that asks for more than yes or no: "which", "how many"."""
+        return any(one[0] == 0 for one in load_operators().find("asks", self.words))
 
     @cached_property
     def is_of_worth(self) -> bool:

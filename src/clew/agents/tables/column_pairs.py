@@ -93,6 +93,8 @@ def find_sides(
     said: dict[str, tuple[str, str]] = {}
     for start, end, sign in load_operators().find("comparisons", words):
         denied = start > 0 and words[start - 1].fold in _DENIALS
+        if end < len(words) and words[end].fold[:1].isdigit():
+            continue  # "more than 45 minutes" compares them with a number
         behind = [name for at, _, name in named if end <= at <= end + _MAX_BETWEEN]
         there = behind and any(behind[0] in pair for pair in compared)
         if there and sign in _SIDES and not denied:
@@ -184,7 +186,8 @@ def _measure_likeness(one: Column, other: Column) -> float:
 
 def _differ_in_unit(one: Column, other: Column) -> bool:
     units = {column.shown_unit[0].casefold() for column in (one, other)} - {""}
-    return len(units) > 1
+    measured = {one.measures, other.measures} - {""}
+    return len(units) > 1 or len(measured) > 1
 
 
 def _measure_overlap(one: Column, other: Column) -> float:

@@ -138,9 +138,11 @@ def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[
         parts = {one: chances[text] for one, text in own_parts.items()}
         filters = {one: chances[text] for one, text in own_filters.items()}
         conditions = weigh_conditions(table, filters)
+        chance_of = {frozenset(some): chance for some, chance in conditions.items()}
         for query in make_queries(asked, table, parts, conditions):
             if _uses_partners(query):
-                found.append((conditions[query.filters] * _estimate(query, parts), query))
+                chance = chance_of[frozenset(query.filters)]
+                found.append((chance * _estimate(query, parts), query))
     return [query for _, query in sorted(found, key=lambda one: -one[0])]
 
 
@@ -177,6 +179,8 @@ def _has_part(query: Query, part: Part) -> bool:
             return wants == "group" and not query.measure and query.best == best
         case "each" | "over":
             return wants == ("groups" if kind == "each" else "repeated") and column == query.group
+        case "difference":
+            return wants in ("difference", "ratio")
         case "distinct":
             return wants == kind and column in query.targets
     return wants == kind

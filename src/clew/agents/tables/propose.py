@@ -18,6 +18,7 @@ from clew.agents.tables.column_pairs import (
     list_column_filters,
 )
 from clew.agents.tables.load import Column, Table
+from clew.agents.tables.propose_named import make_named
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import find_rows, group_filters
 from clew.agents.tables.values import is_year
@@ -48,13 +49,14 @@ class Part:
     """What a query may be made of: a column that is asked for, or something computed."""
 
     kind: str
-    """ask, count, distinct, sum, mean, median, max, min, most, fewest, each, over, share, check."""
+    """ask, count, distinct, sum, mean, median, max, min, most, fewest, each, over, share, check or
+    difference."""
     column: str = ""
 
 
 def list_parts(table: Table) -> list[Part]:
     """Return the parts that queries over a table may have."""
-    found = [Part(kind) for kind in ("count", "most", "fewest", "share", "check")]
+    found = [Part(kind) for kind in ("count", "most", "fewest", "share", "check", "difference")]
     for name, column in list(table.columns.items())[:_MAX_COLUMNS]:
         found.append(Part("ask", name))
         if column.is_quantity:
@@ -75,6 +77,7 @@ def say_part(table: Table, part: Part) -> str:
         "fewest": "with the fewest rows",
         "share": "share of the rows",
         "check": "whether it is so",
+        "difference": "how far two lie apart",
         "distinct": f"number of different {name}",
         "sum": f"total {name}",
         "mean": f"average {name}",
@@ -139,11 +142,11 @@ def _compare_numbers(asked: Asked, column: Column) -> Iterator[Filter]:
             continue
         if column.has_years and any(one.covers(at) for one in asked.periods):
             continue
-        if parse_number(value) in column.numbers:
+        sign = asked.signs.get(at, "")
+        if parse_number(value) in column.numbers and not sign:
             yield Filter(column.name, "=", value, at=at)
-        if column.is_quantity:
-            for how in _COMPARING:
-                yield Filter(column.name, how, value, at=at)
+        for how in ((sign,) if sign else _COMPARING) if column.is_quantity else ():
+            yield Filter(column.name, how, value, at=at)
     for at, rank in asked.named_ranks:
         behind = asked.words[at + 1].fold
         if float(rank) in column.numbers and any(is_same_word(behind, w) for w in column.words):
@@ -235,22 +238,27 @@ def make_queries(
     conditions: Iterable[tuple[Filter, ...]],
 ) -> Iterator[Query]:
     """Yield the queries that the likely parts make with each set of conditions."""
-    if asked.is_of_difference:  # that is read by rules
-        return
     likely = sorted(
         (one for one in parts if parts[one] >= _LEAST_PART), key=lambda one: -parts[one]
     )
     chosen = likely[: 2 * _LIKELY_PARTS]
     if table.label and (named := Part("ask", table.label)) not in chosen:
         chosen.append(named)  # which rows they are may be all that is asked
+    kinds = [(one.kind, one.column) for one in chosen]
+    may_check = asked.is_closed and not asked.is_open and Part("check") in chosen
     for some in conditions:
         base = Query(table, "value", some)
+        yield from make_named(asked, base, kinds, may_check)
+        if asked.is_of_difference:
+            continue
         yield from _make_plain(base, chosen)
         if asked.is_of_worth and (both := find_worth(table)):
             price, stock = both
             yield replace(base, wants="aggregate", aggregate="sum", measure=price, second=stock)
         yield from _make_extremes(asked, base, chosen)
-        yield from _make_checks(asked, base, chosen, some)
+        is_one_name = len(some) == 1 and some[0].how == "=" and not some[0].negated
+        if may_check and some and not is_one_name:
+            yield replace(base, wants="check")
 
 
 def weigh_conditions(
@@ -366,21 +374,3 @@ def _list_places(asked: Asked) -> list[tuple[int, int]]:
     counts = [parse_number(value) for _, value in asked.numbers]
     few = [int(n) for n in counts if n is not None and n.is_integer() and 1 < n <= _MAX_LIMIT]
     return [(1, 1), *((rank, 1) for rank in asked.ranks[:1]), *((1, n) for n in few[:1])]
-
-
-def _make_checks(
-    asked: Asked, base: Query, parts: Sequence[Part], some: Sequence[Filter]
-) -> Iterator[Query]:
-    """Yield whether there is such a row, and whether one of two that are named has more."""
-    if not asked.is_closed or not any(one.kind == "check" for one in parts):
-        return
-    named = [one for one in some if one.how == "=" and not one.negated]
-    if len(some) > 1 or (some and not named):
-        yield replace(base, wants="check")
-    for name in {one.column for one in named}:
-        if sum(one.column == name for one in named) == 2:
-            for part in parts:
-                if part.kind in ("max", "min"):
-                    yield replace(
-                        base, wants="check", best=part.kind, measure=part.column, group=name
-                    )

@@ -123,6 +123,14 @@ class Query:
     """Whether what is counted is a kind of thing that rows are of: "lamps"."""
     unlinked: Unlinked | None = None
     """What must not refer to the rows."""
+    bound: tuple[str, str] = ("", "")
+    """A sign and the number that a total or a number of rows is compared with."""
+
+    @property
+    def named(self) -> list[Filter]:
+        """The rows or groups that are compared by name, in the question's order."""
+        own = [one for one in self.filters if one.column == self.group and one.how == "="]
+        return sorted((one for one in own if not one.negated), key=lambda one: one.at)
 
     @property
     def columns(self) -> frozenset[str]:

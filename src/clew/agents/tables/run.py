@@ -37,6 +37,7 @@ _MATCH: dict[str, Callable[[str, str], bool]] = {
     "starts": lambda cell, part: cell.startswith(part),
     "ends": lambda cell, part: cell.endswith(part),
 }
+_TWO = 2  # rows or groups that are compared
 _DENYING = ("flag", *COLUMN_SIGNS)  # conditions whose tests see to their denial
 
 
@@ -247,14 +248,15 @@ def _find_share(query: Query, rows: Sequence[int]) -> TableResult | None:
 
 def _check(query: Query, rows: Sequence[int]) -> TableResult | None:
     """Answer yes or no; None if what is named has no row, or no number."""
-    if query.best and not query.group:
+    if query.bound[0]:
+        return _check_bound(query, rows)
+    if query.best and len(query.named) != _TWO:
         return _check_best(query, rows)
     if query.best:
         sizes = _size_named(query, rows)
-        if len(sizes) != 2:
+        if len(sizes) != _TWO:
             return None
-        (_, one), (_, other) = sizes
-        is_so = one > other if query.best == "max" else one < other
+        is_so = sizes[0] > sizes[1] if query.best == "max" else sizes[0] < sizes[1]
         return TableResult(("Yes" if is_so else "No",), tuple(rows))
     columns, label = query.table.columns, query.table.label
     named = [f for f in query.filters if f.how == "=" and not f.negated]
@@ -266,45 +268,75 @@ def _check(query: Query, rows: Sequence[int]) -> TableResult | None:
 
 
 def _check_best(query: Query, rows: Sequence[int]) -> TableResult | None:
-    """Whether the row that is named, the last filter, is among the best of the others' rows."""
-    best = _find_best_rows(query, find_rows(query.table, query.filters[:-1]))
+    """Whether what is named, the last filter, is among the best of the others' rows or groups."""
+    if not query.filters:
+        return None
+    find = _find_best_group if query.group else _find_best_rows
+    best = find(query, find_rows(query.table, query.filters[:-1]))
     if best is None or not rows:
         return None
     is_best = not set(rows).isdisjoint(best.rows)
     return TableResult(("Yes" if is_best else "No",), tuple(dict.fromkeys([*rows, *best.rows])))
 
 
-def _size_named(query: Query, rows: Sequence[int]) -> list[tuple[str, float]]:
+def _check_bound(query: Query, rows: Sequence[int]) -> TableResult | None:
+    """Whether the total, mean or number of rows is over or under a number."""
+    sign, value = query.bound
+    size, limit = _measure_named(query, rows), parse_number(value)
+    if size is None or limit is None or not rows:
+        return None
+    return TableResult(("Yes" if _COMPARE[sign](size, limit) else "No",), tuple(rows))
+
+
+def _size_named(query: Query, rows: Sequence[int]) -> list[float]:
     """Return the numbers of the values that are named, in the question's order."""
-    column, numbers = query.table.columns[query.group], query.table.columns[query.measure].numbers
-    named = sorted((one for one in query.filters if one.column == query.group), key=place_of)
-    found = []
-    for one in named:
-        own = [numbers[row] for row in rows if column.folded[row] == one.value]
-        known = [number for number in own if number is not None]
-        found += [(one.value, sum(known))] if known else []
-    return found
+    column = query.table.columns[query.group]
+    own = [[row for row in rows if column.folded[row] == one.value] for one in query.named]
+    return [size for some in own if (size := _measure_named(query, some)) is not None]
 
 
-def place_of(one: Filter) -> int:
-    """Where a condition stands in the question."""
-    return one.at
+def _measure_named(query: Query, rows: Sequence[int]) -> float | None:
+    """Return the number of rows, or their sum or mean; of times that of the only row."""
+    if not query.measure:
+        return float(len(rows))
+    column = query.table.columns[query.measure]
+    known = any(column.numbers[row] is not None for row in rows)
+    if not known or (column.type != "number" and len(rows) > 1):
+        return None
+    return _measure_group(query, rows)
 
 
 def _compare_two(query: Query, rows: Sequence[int]) -> TableResult | None:
-    """Return the difference or ratio of two rows, or of two columns of the rows."""
+    """Return the difference or ratio of two rows or groups, or of two columns of the rows."""
     if query.second:
         both = [replace(query, measure=name) for name in (query.measure, query.second)]
-        sizes = [_measure_group(replace(one, aggregate="sum"), rows) for one in both]
+        measured = [_measure_named(one, rows) for one in both]
+        sizes = [size for size in measured if size is not None]
     else:
-        sizes = [size for _, size in _size_named(query, rows)]
-    if len(sizes) != 2 or (query.wants == "ratio" and not sizes[1]):
+        sizes = _size_named(query, rows)
+    if len(sizes) != _TWO or (query.wants == "ratio" and not sizes[1]):
         return None
     if query.wants == "ratio":
         value = sizes[0] / sizes[1]
         return TableResult((format_mean(value),), tuple(rows), value)
-    value = abs(sizes[0] - sizes[1])
-    return TableResult((_format_quantity(query, value),), tuple(rows), value)
+    return _subtract(query, sizes[0] - sizes[1], rows)
+
+
+def _subtract(query: Query, value: float, rows: Sequence[int]) -> TableResult:
+    """Tell how far two lie apart; if the first has less than is said, that it has."""
+    value = -value if query.best == "min" else value if query.best else abs(value)
+    shown = _format_apart(query, abs(value))
+    if value < 0:
+        shown += " less" if query.best == "max" else " more"
+    return TableResult((shown,), tuple(rows), value)
+
+
+def _format_apart(query: Query, value: float) -> str:
+    column = query.table.columns.get(query.measure)
+    if column is None:
+        return format_number(value)
+    unit = {"date": "day", "time": "minute"}.get(column.type, "")
+    return f"{value:.0f} {unit}{'s' * (value != 1)}" if unit else _format_quantity(query, value)
 
 
 def _find_best_rows(query: Query, rows: Sequence[int]) -> TableResult | None:

@@ -10,11 +10,14 @@ from functools import cached_property
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import SaidComparisons, find_worth, name_columns
 from clew.agents.tables.counted import Counted
+from clew.agents.tables.joined import JoinedTables
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Query
 from clew.agents.tables.words import Word, is_same_word, load_operators
 
 _AGES = ("old", "young")
+_AMOUNTS = frozenset("more less fewer number".split())  # of what is counted or added up
+_TWO = 2  # things that are compared
 _NUMBER_OF = ["number", "of"]
 
 
@@ -27,6 +30,7 @@ class Said:
         self._counted = Counted(question, tables)
         self._compared = SaidComparisons(self._asked.words)
         self._names_number = _names_number(self._asked, tables)
+        self._joined = JoinedTables(self._asked, tables)
 
     def is_missed(self, query: Query) -> bool:
         """Whether a query leaves out or denies what the question says."""
@@ -36,6 +40,9 @@ class Said:
             or self._misses_period(query)
             or self._misses_age(query)
             or self._misses_worth(query)
+            or self._misses_kind(query)
+            or self._misses_things(query)
+            or self._joined.is_missed(query)
             or self._is_of_another(query)
             or (self._names_number and query.wants in ("count", "distinct"))
         )
@@ -45,7 +52,10 @@ class Said:
 
         "Who was hired first" is not asked of what was opened, if another table knows who was hired.
         """
-        if query.filters or not self._content:
+        columns = query.table.columns
+        if any(columns[one.column].type == "text" and one.at >= 0 for one in query.filters):
+            return False  # it has a value that is said
+        if not self._content:
             return False
         first, *rest = self._content
         own = _list_names(query.table)
@@ -71,6 +81,27 @@ class Said:
         periods = [one for one in self._asked.periods if not one.is_years]
         filters = [*query.filters, *(query.unlinked.filters if query.unlinked else ())]
         return any(not any(one.covers(f.at) for f in filters) for one in periods)
+
+    def _misses_kind(self, query: Query) -> bool:
+        """Whether yes or no is asked and another thing told, or the other way round."""
+        is_check = query.wants == "check"
+        return self._asked.is_open if is_check else self._asked.is_yes_no
+
+    def _misses_things(self, query: Query) -> bool:
+        """Whether "larger" is asked of things with rows of their own, and what refers to them told.
+
+        A farm is larger than another by what its own row says, not by its deliveries.
+        """
+        if query.wants not in ("check", "difference", "ratio") or len(query.named) < _TWO:
+            return False
+        adjectives = [w.fold for w in self._asked.words if w.fold not in _AMOUNTS]
+        if not any(load_operators().degree_of(fold) for fold in adjectives):
+            return False
+        values = {one.value for one in query.named}
+        if query.table.columns[query.group].is_key:
+            return False
+        keys = [o for t in self._tables for o in t.columns.values() if o.is_key and not o.is_id]
+        return any(values <= one.rows_by_value.keys() for one in keys)
 
     def _misses_worth(self, query: Query) -> bool:
         """Whether what things are worth is asked, and only their price or number is told."""

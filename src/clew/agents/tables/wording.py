@@ -5,7 +5,7 @@ from dataclasses import replace
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.periods import MONTH_NAMES, say_period
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
-from clew.agents.tables.run import TableResult, group_filters, place_of
+from clew.agents.tables.run import TableResult, group_filters
 from clew.ingest.readers.tables import split_column
 
 _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most"}
@@ -13,6 +13,8 @@ _DATE_SIGNS = {"=": "on", ">": "after", "<": "before", ">=": "since", "<=": "unt
 _TOTALS = {"sum": "total", "mean": "average", "": "total"}
 _EXTREMES = {"max": "highest", "min": "lowest"}
 _DATE_EXTREMES = {"max": "latest", "min": "earliest"}
+_COMPARED = {"max": "more", "min": "less"}
+_DATE_COMPARED = {"max": "later", "min": "earlier"}
 _MAX_ANSWER = 40  # characters of the answer that are said
 _MAX_SAMPLE = 16  # … of a value of a column
 
@@ -65,8 +67,10 @@ def say_samples(column: Column) -> str:
 def say_filters(query: Query) -> str:
     """Say the conditions of a query."""
     groups = group_filters(query.filters)
-    if query.wants == "check" and query.group:
+    if query.wants in ("check", "difference", "ratio") and query.group:
         groups = [some for some in groups if some[0].column != query.group]
+    elif query.wants == "check" and query.best:
+        groups = group_filters(query.filters[:-1])
     return " and ".join(
         " or ".join(say_filter(query.table, one) for one in some) for some in groups
     )
@@ -88,7 +92,7 @@ def say_filter(table: Table, one: Filter) -> str:
     if one.how == "month":
         year, _, month = one.value.strip("-").rpartition("-")
         return f"{name} {denied}in {MONTH_NAMES.get(int(month), month)} {year}".rstrip()
-    is_time = column.type in ("date", "time") or column.has_years
+    is_time = _is_time(table, one.column)
     if one.how in COLUMN_SIGNS:
         return f"{name} {_say_column_sign(one, is_time)} {say_column(table, one.value)}"
     sign = (_DATE_SIGNS if is_time else _SIGNS).get(one.how, one.how)
@@ -116,9 +120,7 @@ def _say_day(value: str) -> str:
 
 def say_extreme(table: Table, measure: str, best: str) -> str:
     """Say the largest or smallest of a column."""
-    column = table.columns[measure]
-    is_time = column.type in ("date", "time") or column.has_years
-    words = _DATE_EXTREMES if is_time else _EXTREMES
+    words = _DATE_EXTREMES if _is_time(table, measure) else _EXTREMES
     return f"{words[best]} {say_column(table, measure)}"
 
 
@@ -132,17 +134,17 @@ def _say_sought(query: Query) -> str:
         return _say_best(query, of)
     if query.wants == "check":
         return _say_check(query)
-    second = f" to {say_column(table, query.second)}" if query.second else ""
+    if query.wants in ("difference", "ratio"):
+        return _say_difference(query)
+    second = f" times {say_column(table, query.second)}" if query.second else ""
     return {
         "count": "number of rows",
         "distinct": f"number of different {of}",
-        "aggregate": f"{total} {measure}{f' times {second[4:]}' if second else ''}",
+        "aggregate": f"{total} {measure}{second}",
         "group": f"{group} with {_say_place(query)}{_say_group(query)}",
         "groups": f"{f'{total} {measure}' if measure else 'number of rows'} for each {group}",
         "repeated": f"{group} with more than {query.limit} rows",
         "share": "share of the rows",
-        "difference": f"difference of {measure}{second}",
-        "ratio": f"ratio of {measure}{second}",
     }.get(query.wants, of)
 
 
@@ -165,12 +167,54 @@ def _say_group(query: Query) -> str:
 
 def _say_check(query: Query) -> str:
     table = query.table
+    if query.bound[0]:
+        sign, value = query.bound
+        return f"whether {_say_size(query)} is {_SIGNS[sign]} {value}"
     if not query.best:
         return "whether there is a row"
     if not query.group:
         of = " and ".join(say_column(table, name) for name in query.targets)
-        return f"whether {of} has the {say_extreme(table, query.measure, query.best)}"
-    named = sorted((one for one in query.filters if one.column == query.group), key=place_of)
-    compared = "more" if query.best == "max" else "less"
-    names = f" is {compared} than of ".join(one.value for one in named)
-    return f"whether {say_column(table, query.measure)} of {names}"
+        extreme = say_extreme(table, query.measure, query.best)
+        return f"whether {query.filters[-1].value} is the {of} with the {extreme}"
+    names = [one.value for one in query.named]
+    if len(names) == 1:
+        group = say_column(table, query.group)
+        return f"whether {names[0]} is the {group} with {_say_group(query)}"
+    return f"whether {_say_compared(query)}"
+
+
+def _say_difference(query: Query) -> str:
+    """Say how far two rows, groups or columns lie apart."""
+    if query.second:
+        both = " to ".join(say_column(query.table, n) for n in (query.measure, query.second))
+        return f"{query.wants} of {both}"
+    if query.best:
+        return f"by how much {_say_compared(query)}"
+    between, joint = ("of", " to ") if query.wants == "ratio" else ("between", " and ")
+    names = joint.join(one.value for one in query.named)
+    return f"{query.wants} of {_say_size(query)} {between} {names}"
+
+
+def _say_compared(query: Query) -> str:
+    """Say that one of two that are named has more than the other."""
+    words = _DATE_COMPARED if _is_time(query.table, query.measure) else _COMPARED
+    names = f" is {words[query.best]} than of ".join(one.value for one in query.named)
+    return f"{_say_size(query)} of {names}"
+
+
+def _say_size(query: Query) -> str:
+    """Say what of a row or group is compared: its number of rows, a total or a value."""
+    table = query.table
+    if not query.measure:
+        return "number of rows"
+    name = say_column(table, query.measure)
+    is_one = query.group and table.columns[query.group].is_key
+    if _is_time(table, query.measure) or (is_one and not query.aggregate):
+        return name
+    return f"{_TOTALS.get(query.aggregate, query.aggregate)} {name}"
+
+
+def _is_time(table: Table, name: str) -> bool:
+    """Whether a column holds dates, times of day or years."""
+    column = table.columns.get(name)
+    return column is not None and (column.type in ("date", "time") or column.has_years)

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from clew.agents.tables.asked import Asked
-from clew.agents.tables.column_pairs import SaidComparisons, find_worth, name_columns
+from clew.agents.tables.column_pairs import (
+    SaidComparisons,
+    find_ranked,
+    find_worth,
+    name_columns,
+)
 from clew.agents.tables.counted import Counted
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Query
@@ -44,6 +49,7 @@ class Said:
             or self._misses_worth(query)
             or self._misses_kind(query)
             or self._misses_things(query)
+            or self._misses_measure(query)
             or self._joined.is_missed(query)
             or self._is_of_another(query)
             or (self._names_number and query.wants in ("count", "distinct"))
@@ -104,6 +110,17 @@ class Said:
             return False
         keys = [o for t in self._tables for o in t.columns.values() if o.is_key and not o.is_id]
         return any(values <= one.rows_by_value.keys() for one in keys)
+
+    def _misses_measure(self, query: Query) -> bool:
+        """Whether "what is the highest rate" is told by who has it, though nothing names these."""
+        folds, table = [word.fold for word in self._asked.words], query.table
+        if query.wants != "best" or folds[0] != "what" or folds[1:2] not in (["is"], ["was"]):
+            return False
+        if not query.targets or query.measure not in find_ranked(self._asked.words, table):
+            return False
+        told = {word for name in query.targets for word in table.columns[name].words}
+        named = told | table.own_words
+        return not any(is_same_word(fold, one) for fold in folds for one in named)
 
     def _misses_worth(self, query: Query) -> bool:
         """Whether what things are worth is asked, and only their price or number is told."""

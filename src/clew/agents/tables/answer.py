@@ -29,6 +29,7 @@ from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import TableResult, find_answer, find_rows, group_filters
 from clew.agents.tables.said import Said
+from clew.agents.tables.words import is_same_word
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
 
@@ -75,6 +76,10 @@ def _tell_measure(question: str, told: ComputedAnswer) -> ComputedAnswer:
     query = told.query
     label = query.table.columns.get(query.table.label)
     is_code = label is not None and (label.is_id or label.holds_codes)
+    if query.wants == "best" and query.targets and _asks_in_unit(question, query):
+        plain = replace(query, targets=() if is_code else (*query.targets, query.measure))
+        result = find_answer(plain)
+        return told if result is None else ComputedAnswer(plain, result, told.confidence)
     if query.wants != "best" or query.targets != (query.table.label,) or not is_code:
         return told
     if query.measure not in query.table.amounts:
@@ -82,6 +87,14 @@ def _tell_measure(question: str, told: ComputedAnswer) -> ComputedAnswer:
     both = replace(query, targets=(query.table.label, query.measure))
     result = find_answer(both) if Asked(question).words[0].fold == "what" else None
     return told if result is None else ComputedAnswer(both, result, told.confidence)
+
+
+def _asks_in_unit(question: str, query: Query) -> bool:
+    """Whether "what" asks for the measure itself, named behind "in": "… in minutes"."""
+    words = Asked(question).words
+    own = query.table.columns[query.measure].words
+    is_named = len(words) > 1 and any(is_same_word(words[-1].fold, one) for one in own)
+    return is_named and words[-2].fold == "in" and words[0].fold == "what"
 
 
 def _contradicts_itself(told: ComputedAnswer) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clew.agents.tables.periods import Period, find_periods
+from clew.agents.tables.spaced import find_language
 from clew.agents.tables.values import is_year
 from clew.agents.tables.words import Word, load_operators, split_question
 from clew.text.dates import MONTHS, parse_clock, parse_whole_date
@@ -154,6 +155,8 @@ class Asked:
         """Whether only yes or no answers it: "Did A pay", not "Can you tell me who paid"."""
         operators = load_operators()
         opens = next(operators.find("checks", self.words[:1]), None) is not None
+        if opens and find_language(self.question):
+            return False  # "was" asks for more in German
         asks = any(one[0] for one in operators.find("asks", self.words))
         return opens and not asks and not any(word.fold == "or" for word in self.words)
 

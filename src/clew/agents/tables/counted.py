@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from clew.agents.rules.table import table_for
-from clew.agents.tables.load import Table
+from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Query
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
 _MONEY = frozenset({"pay", "turnover", "price"})  # concepts
+_KINDS = 500  # different values among which a noun is looked for
 _COMPUTED = ("count", "distinct", "aggregate", "value", "best", "share")
 
 
@@ -26,7 +27,11 @@ class Counted:
 
     def is_missed(self, query: Query) -> bool:
         """Whether a query computes something else than how many there are of what is counted."""
-        if query.wants not in _COMPUTED or not self._values:
+        if query.wants not in _COMPUTED:
+            return False
+        if query.wants in ("count", "distinct") and self._counts_other(query):
+            return True
+        if not self._values:
             return False
         if self._names_rows(query.table):
             return False
@@ -40,6 +45,27 @@ class Counted:
         if query.wants != "count":
             return not self._names_column(query)
         return any(columns <= one.columns for one in query.table.partners)
+
+    def _counts_other(self, query: Query) -> bool:
+        """Whether rows are counted that are not what the question counts.
+
+        A row that is named is one, whatever it has; and cows are not counted by rows of cow milk.
+        """
+        if not self._noun or self._names_rows(query.table):
+            return False
+        columns = query.table.columns
+        exact = [columns[one.column] for one in query.filters if one.how == "=" and not one.negated]
+        if query.wants == "count" and any(one.is_key and one.type == "text" for one in exact):
+            return True
+        return len(self._noun) == 1 and self._is_kind(list(columns.values()))
+
+    def _is_kind(self, columns: Sequence[Column]) -> bool:
+        """Whether the noun stands in values only before what they are: "cow" of "cow milk"."""
+        own = {self._noun[0].fold, self._noun[0].stem}
+        texts = [one for one in columns if one.type == "text" and len(one.rows_by_value) <= _KINDS]
+        values = [value.split() for one in texts for value in one.rows_by_value]
+        having = [words for words in values if not own.isdisjoint(words)]
+        return bool(having) and all(own.isdisjoint(words[-1:]) for words in having)
 
     @cached_property
     def _noun(self) -> list[Word]:

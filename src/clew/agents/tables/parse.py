@@ -56,6 +56,7 @@ from clew.agents.tables.words import (
     split_question,
     strip_plural,
 )
+from clew.ingest.readers.tables import split_column
 
 _HEADS = {"count": "counted"}
 _NOUN_WEIGHT = 1.0
@@ -108,6 +109,7 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
     if ask is None:
         return None
     add_values(reading, 2)  # "Town 7" before the column "town"
+    _take_table_name(reading)
     phrases = reading.find("aggregates", least=2)  # "in total" before the column "total"
     find_columns(reading)
     add_periods(reading)
@@ -150,6 +152,18 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
         _is_bare(reading, best),
     )
     return make_query(reading, sought, head)
+
+
+def _take_table_name(reading: Reading) -> None:
+    """Take a table's whole name of several words: "vet visits" are no vets."""
+    own = split_column(reading.table.stem)
+    for start in range(len(reading.words) - len(own) + 1) if len(own) > 1 else ():
+        some = reading.words[start : start + len(own)]
+        if reading.is_free(start, start + len(own)) and all(
+            is_same_word(word.fold, name) for word, name in zip(some, own, strict=True)
+        ):
+            reading.take(start, start + len(own), "table")
+            reading.score += _NOUN_WEIGHT * len(own)
 
 
 def _add_conditions(reading: Reading, texts: list[Mention]) -> None:

@@ -8,16 +8,23 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from clew.agents.tables.asked import Asked
-from clew.agents.tables.column_pairs import SaidComparisons, find_worth, name_columns
+from clew.agents.tables.column_pairs import (
+    SaidComparisons,
+    find_ranked,
+    find_worth,
+    name_columns,
+)
 from clew.agents.tables.counted import Counted
-from clew.agents.tables.joined import JoinedTables
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Query
+from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Word, is_same_word, load_operators
 
 _AGES = ("old", "young")
 _AMOUNTS = frozenset("more less fewer number".split())  # of what is counted or added up
 _TWO = 2  # things that are compared
+_ADDED = ("aggregate", "group", "groups")
+_COMPARED = ("check", "difference", "ratio")
 _NUMBER_OF = ["number", "of"]
 
 
@@ -42,6 +49,7 @@ class Said:
             or self._misses_worth(query)
             or self._misses_kind(query)
             or self._misses_things(query)
+            or self._misses_measure(query)
             or self._joined.is_missed(query)
             or self._is_of_another(query)
             or (self._names_number and query.wants in ("count", "distinct"))
@@ -92,7 +100,7 @@ class Said:
 
         A farm is larger than another by what its own row says, not by its deliveries.
         """
-        if query.wants not in ("check", "difference", "ratio") or len(query.named) < _TWO:
+        if query.wants not in _COMPARED or len(query.named) < _TWO:
             return False
         adjectives = [w.fold for w in self._asked.words if w.fold not in _AMOUNTS]
         if not any(load_operators().degree_of(fold) for fold in adjectives):
@@ -102,6 +110,17 @@ class Said:
             return False
         keys = [o for t in self._tables for o in t.columns.values() if o.is_key and not o.is_id]
         return any(values <= one.rows_by_value.keys() for one in keys)
+
+    def _misses_measure(self, query: Query) -> bool:
+        """Whether "what is the highest rate" is told by who has it, though nothing names these."""
+        folds, table = [word.fold for word in self._asked.words], query.table
+        if query.wants != "best" or folds[0] != "what" or folds[1:2] not in (["is"], ["was"]):
+            return False
+        if not query.targets or query.measure not in find_ranked(self._asked.words, table):
+            return False
+        told = {word for name in query.targets for word in table.columns[name].words}
+        named = told | table.own_words
+        return not any(is_same_word(fold, one) for fold in folds for one in named)
 
     def _misses_worth(self, query: Query) -> bool:
         """Whether what things are worth is asked, and only their price or number is told."""
@@ -137,6 +156,43 @@ class Said:
         phrases = load_operators().phrases
         known = phrases["superlatives"] | phrases["degrees"]
         return any(known.get((word.fold,)) in _AGES for word in self._asked.words)
+
+
+class JoinedTables:
+    """Tells which queries over joined tables ask for nothing: an order repeats what its client is.
+
+    What a linked table says of its rows stands once for each row that refers to them, so that it
+    can be told, and rows chosen by it, but not added up; what is asked of it alone is asked of that
+    table. The numbers that link two tables stand for names.
+    """
+
+    def __init__(self, asked: Asked, tables: Sequence[Table]) -> None:
+        self._links = {
+            (table.name, one.link) for table in tables for one in table.partners if one.label
+        }
+        self._names_ids = any(w.stem in load_vocabulary().identifiers for w in asked.words)
+
+    def is_missed(self, query: Query) -> bool:
+        """Whether a query adds up what is repeated, or tells keys whose names are known."""
+        return _repeats(query) or self._tells_links(query)
+
+    def _tells_links(self, query: Query) -> bool:
+        if self._names_ids or query.wants == "distinct":
+            return False
+        shown = {query.group, *query.targets} - {""}
+        return any((query.table.name, name) in self._links for name in shown)
+
+
+def _repeats(query: Query) -> bool:
+    """Whether a query measures by a column that a linked table repeats on several rows."""
+    partner = next((p for p in query.table.partners if query.measure in p.columns), None)
+    if partner is None:
+        return False
+    if query.wants in _ADDED:
+        return True
+    if query.wants in _COMPARED and query.group:
+        return not query.table.columns[query.group].is_key
+    return query.columns - {""} <= partner.columns
 
 
 def _list_names(table: Table) -> frozenset[str]:

@@ -115,11 +115,14 @@ def is_unexplained(reading: Reading, at: int) -> bool:
 
 
 def tells_maker(reading: Reading, by: int, mention: Mention) -> bool:
-    """Whether "by" says whose the rows are: "are by …", "by artists from Chile"."""
+    """Whether "by" says whose the rows are: "are by …", "by artists", "by organic farms"."""
     words, end = reading.words, mention[1]
     if words[by].fold != "by" or mention[0] != by + 1:
         return False
     is_said = bool(by) and words[by - 1].fold in BEFORE_ROLE
+    behind = words[end : end + 1]
+    if reading.table.columns[mention[2]].truths is not None and behind:
+        is_said = is_said or behind[0].stem != behind[0].fold
     return is_said or (words[end - 1].stem != words[end - 1].fold and end < len(words))
 
 

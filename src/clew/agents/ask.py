@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from clew.agents.answering.cite_bridge import cite_bridge
 from clew.agents.answering.extractive import format_quotes
 from clew.agents.answering.parts import join_parts
 from clew.agents.answering.write import make_refusal
@@ -131,7 +132,7 @@ async def answer_with(
             if not answer.signals and not answer.parts:  # some agents judge what they read
                 answer = await judge_answer(inner, answer)
             answer = await judge_quoted_rows(inner, answer)
-            answer = await compare_rows(inner, answer)
+            answer = cite_bridge(inner, await compare_rows(inner, answer))
             if mode == "open" and inner.chat("answer") is None:
                 answer = _name_nothing_if_hopeless(inner, answer, other)
             if unclear := _explain_lone_pronoun(inner):

@@ -26,8 +26,8 @@ def asked_order(shape: QuestionShape) -> Order:
     keys, name = shape.keys, shape.name_position
     if name < 0 or keys.count(NAME_MARK) > 1:
         return 0
-    before = [at for at in range(max(0, name - _MOST_BETWEEN), name) if _sense(keys[at])]
-    after = [at for at in range(name + 1, len(keys)) if _sense(keys[at])]
+    before = [at for at in range(max(0, name - _MOST_BETWEEN), name) if order_sense(keys[at])]
+    after = [at for at in range(name + 1, len(keys)) if order_sense(keys[at])]
     if before:
         return _read_before(keys, before[-1], name)
     if after and after[0] - name <= _MOST_BETWEEN + 1:
@@ -35,7 +35,7 @@ def asked_order(shape: QuestionShape) -> Order:
     return 0
 
 
-def _sense(word: str) -> Order:
+def order_sense(word: str) -> Order:
     """Return what a word says of its subject: that it is the later or the earlier one."""
     if word in _LATER or word in _FOLLOWING or word in _BEHIND:
         return 1
@@ -48,27 +48,29 @@ def _turn(order: Order, turned: bool) -> Order:
 
 def _read_before(keys: tuple[str, ...], at: int, name: int) -> Order:
     """Read "what follows X", "what is followed by X", "what comes after X", "successor of X"."""
-    return _turn(_sense(keys[at]), keys[at] in _FOLLOWING | _PRECEDING and "by" in keys[at:name])
+    return _turn(
+        order_sense(keys[at]), keys[at] in _FOLLOWING | _PRECEDING and "by" in keys[at:name]
+    )
 
 
 def _read_after(keys: tuple[str, ...], at: int, name: int) -> Order:
     """Read "X's successor", "what does X follow", "what is X followed by", "what X comes after"."""
     if keys[at] in _LATER | _EARLIER:
-        return _turn(_sense(keys[at]), keys[name + 1] != "s")
+        return _turn(order_sense(keys[at]), keys[name + 1] != "s")
     passive = keys[at] in _FOLLOWING | _PRECEDING and keys[at + 1 : at + 2] == ("by",)
-    return _turn(_sense(keys[at]), not passive)
+    return _turn(order_sense(keys[at]), not passive)
 
 
 def tail_order(label: str) -> Order:
     """Return whether the tail of a relation with this name is the later or the earlier one."""
     words = label.split()
-    telling = [at for at, word in enumerate(words) if _sense(word)]
+    telling = [at for at, word in enumerate(words) if order_sense(word)]
     if not telling:
         return 0
     word, last = words[telling[0]], words[-1]
     if word in _LATER | _EARLIER:  # who has a successor is before it; "successor of" is turned
-        return _turn(_sense(word), last == "of")
-    return _turn(_sense(word), last != "by")
+        return _turn(order_sense(word), last == "of")
+    return _turn(order_sense(word), last != "by")
 
 
 def compare_order(shape: QuestionShape, label: str, code: int) -> Order:

@@ -17,6 +17,7 @@ _MAX_EMBEDDED_NAMES = 8  # names without a stored vector that are embedded for o
 _MIN_CLASS_SHARE = 0.5  # least share with outgoing relations for these to describe the kind
 _MIN_STEM_CHARS = 4  # least letters that two words of one stem share
 _MIN_STEM_SHARE = 0.5
+_NEAR_MUTUAL = 0.55  # least cosine of a word with one for both ends of a relation
 
 
 # Nouns for the two ends of one relation: who asks for X's children may be told by "parents".
@@ -171,6 +172,24 @@ def find_converse(words: Sequence[str], label: str) -> str:
             if held & said and (spoken := asked.intersection(words)):
                 return next(word for word in words if word in spoken)
     return ""
+
+
+def is_same_end(one: str, other: str) -> bool:
+    """Whether two nouns are known for the same end of a relation: "mother" and "parent"."""
+    return any(one in ends and other in ends for pair in _CONVERSES for ends in pair)
+
+
+async def is_mutual(ctx: Context, words: Sequence[str]) -> bool:
+    """Whether a relation holds both ways, by the nouns for it that are known or the nearest one."""
+    if not _MUTUAL.isdisjoint(words):
+        return True
+    if not words:
+        return False
+    directed = sorted({word for pair in _CONVERSES for ends in pair for word in ends})
+    vectors = await embed_cached(ctx, [*sorted(_MUTUAL), *directed])
+    near = vectors @ (await embed_cached(ctx, [" ".join(words)]))[0]
+    both, one = float(near[: len(_MUTUAL)].max()), float(near[len(_MUTUAL) :].max())
+    return both >= _NEAR_MUTUAL and both > one
 
 
 async def name_converse_ends(

@@ -60,7 +60,7 @@ def name_subject(shape: QuestionShape, labels: Sequence[str]) -> QuestionShape:
     """
     verb, side = asked_side(shape)
     known = (word for label in labels for word in label.split())
-    if side != "subject" or any(_share_start(verb, word) for word in known):
+    if side != "subject" or any(share_start(verb, word) for word in known):
         return shape
     stems = (verb, verb.removesuffix("s"), verb.removesuffix("es"), verb.removesuffix("e"))
     for noun in dict.fromkeys(f"{stem}er" for stem in stems):
@@ -103,13 +103,13 @@ async def contradicts_side(
     same = await _is_same_verb(ctx, verb, named)
     inflected = named.endswith(("s", "ed", *_AGENTS)) or label.endswith(" by")
     if same:
-        return inflected or verb == named or not _share_start(verb, named)
+        return inflected or verb == named or not share_start(verb, named)
     return both_ways and (label.endswith(" by") or named.endswith("s"))
 
 
 async def _is_same_verb(ctx: Context, one: str, other: str) -> bool:
     """Whether two words are forms of one verb, by their letters or, for irregular ones, meaning."""
-    if _share_start(one, other):
+    if share_start(one, other):
         return True
     if one[:1] != other[:1]:
         return False
@@ -117,7 +117,8 @@ async def _is_same_verb(ctx: Context, one: str, other: str) -> bool:
     return float(first @ second) >= _SAME_VERB
 
 
-def _share_start(one: str, other: str) -> bool:
+def share_start(one: str, other: str) -> bool:
+    """Whether two words begin alike, as forms of one verb do."""
     shared = next(
         (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
         min(len(one), len(other)),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.answering.namesakes import find_namesakes
+from clew.agents.answering.path_check import Verdict, check_claim
 from clew.agents.answering.path_ends import prefer_fitting_ends
 from clew.agents.answering.write import make_answer
 from clew.agents.core.messages import explain_not_written
@@ -18,7 +19,6 @@ from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.ranked import UNCLEAR, list_ends, measure_fit
 from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
 from clew.retrieve.rank import ANSWER_MARK
-from clew.text.names import name_key
 from clew.text.unicode import split_words
 from clew.text.word_forms import asking_words, question_language
 from clew.types import Citation, Evidence, Found, Hit, Path
@@ -28,24 +28,19 @@ _PATH_NOTE = "these are the ends of the best paths in the graph"
 _MIN_RELATIVE_SCORE = 0.5
 _MAX_ANSWERS = 32  # of those that the first path leads to, where scores decide
 _MAX_TOLD = 300  # names in an answer; what is more is counted
-_LEAST_YES = 0.5  # probability that a path is what a question claims
-_YES = "Yes"
 _MAX_CITED_PATHS = 8  # candidates whose paths are quoted
 
 
 async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
     """Tell what the best paths reach as the question wants it, and quote the first of them."""
-    asked = [path for path in found.paths if path.by == ASKED_MARK]
-    if not asked:
-        found = await prefer_fitting_ends(ctx, found)
-    ends, more = _list_all(ctx, found, [hit.at for hit in _find_likely(ctx, found, asked)])
-    labels = await fetch_entity_labels(ctx, ends)
     plain = await tidy_around_names(ctx, found.names)
     form = read_form(plain.question, found.names)
-    short = await _compute(ctx, form, found, [labels[end].name for end in ends], more)
-    if short == _YES:  # what else is there was not asked
-        ends, more = [end for end in ends if name_key(labels[end].name) in form.by_name], 0
+    verdict = await check_claim(plain, form, found) if form.wants == "check" else Verdict()
+    found = verdict.put_first(found) if verdict else found
+    ends, more = await _find_ends(ctx, found, verdict)
+    labels = await fetch_entity_labels(ctx, ends)
     names = [labels[end].name for end in ends]
+    short = verdict.short or _count(ctx, form, found, names, more)
     paths = [_first_path_to(found.paths, end) for end in ends[:_MAX_CITED_PATHS]]
     citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
     text = ", ".join(
@@ -71,6 +66,17 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
         hints[UNCLEAR] = 1.0
     whole = not more or form.wants != "things"
     return replace(answer, kind="path", hints=hints, complete=answer.complete and whole)
+
+
+async def _find_ends(ctx: Context, found: Found, verdict: Verdict) -> tuple[list[int], int]:
+    """Return the ends to tell, and how many there are beside them."""
+    if verdict:
+        ends = [path.entities[-1] for path in verdict.paths]
+        return ends[:_MAX_TOLD], max(0, len(ends) - _MAX_TOLD)
+    asked = [path for path in found.paths if path.by == ASKED_MARK]
+    if not asked:
+        found = await prefer_fitting_ends(ctx, found)
+    return _list_all(ctx, found, [hit.at for hit in _find_likely(ctx, found, asked)])
 
 
 def _find_likely(ctx: Context, found: Found, asked: Sequence[Path]) -> list[Hit]:
@@ -110,22 +116,12 @@ def _list_all(ctx: Context, found: Found, told: list[int]) -> tuple[list[int], i
     return every[:_MAX_TOLD], max(0, len(every) - _MAX_TOLD)
 
 
-async def _compute(
-    ctx: Context, form: AskedForm, found: Found, names: Sequence[str], more: int
-) -> str:
-    """Return the number of ends or the yes or no that is asked for, "" where names are."""
-    if form.wants == "count" and not (len(names) == 1 and _is_number(names[0])):
-        told = bool(found.paths) and found.paths[0].by == ASKED_MARK
-        return str(len(names) + more if told else len(list_ends(ctx, found)))
-    if form.wants == "check" and found.paths:
-        best = found.paths[0]
-        start = best.entities[0]
-        own = (await fetch_entity_labels(ctx, [start]))[start].name
-        claimed = form.find_claimed(own)
-        if claimed:
-            doubted = 0 <= best.asked < _LEAST_YES
-            return _YES if claimed in map(name_key, names) and not doubted else "No"
-    return ""
+def _count(ctx: Context, form: AskedForm, found: Found, names: Sequence[str], more: int) -> str:
+    """Return the number of ends where it is asked for, "" where names are."""
+    if form.wants != "count" or len(names) == 1 and _is_number(names[0]):
+        return ""
+    told = bool(found.paths) and found.paths[0].by == ASKED_MARK
+    return str(len(names) + more if told else len(list_ends(ctx, found)))
 
 
 def _is_number(name: str) -> bool:

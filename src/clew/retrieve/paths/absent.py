@@ -47,22 +47,55 @@ async def weigh_absent(
 
 
 @dataclass(frozen=True)
-class AbsentPaths:
-    """Lists the paths that an entity lacks and that others like it have.
+class StepsOfLike:
+    """Lists the steps of entities, and those that things like them have.
 
     What an entity is like is what its own relations say: whoever has a child may have a profession,
     a company is not supplied by what only packages are supplied by.
     """
 
     ctx: Context
+    ways: FactGraph
+
+    def list_steps(self, entities: Sequence[int] | Ints) -> list[int]:
+        """Return the steps from entities, without facts that have no relation."""
+        edges = expand_entities(self.ways, np.array(entities, np.int64), _MOST_FACTS)
+        steps: list[int] = np.unique(
+            edges.code[edges.code >> 1 < self.ways.relation_count]
+        ).tolist()
+        return steps
+
+    def find_likely(self, entity: int) -> set[int]:
+        """Return the steps that things with one of an entity's own steps have."""
+        own = self.list_steps([entity])[:_MOST_OWN]
+        return {code for step in own for code in self._list_beside(step)}
+
+    def _list_beside(self, step: int) -> list[int]:
+        """Return all steps of some things that have a step."""
+        memo: dict[int, list[int]] = self.ctx.view.memo.setdefault("steps beside", {})
+        if step not in memo:
+            memo[step] = self.list_steps(sample_ends(self.ctx, self.ways, step ^ 1))
+        return memo[step]
+
+
+@dataclass(frozen=True)
+class AbsentPaths:
+    """Lists the paths that an entity lacks and that others like it have."""
+
+    ctx: Context
     search: PathSearchContext
     start: int
     ways: FactGraph
 
+    @property
+    def like(self) -> StepsOfLike:
+        """What things of a kind have."""
+        return StepsOfLike(self.ctx, self.ways)
+
     async def list_direct(self) -> list[EntityPathTable]:
         """Return single steps, the nearest to the question by words."""
-        held = self._list_steps([self.start])
-        lacking = sorted(self._find_likely(self.start).difference(held))
+        held = self.like.list_steps([self.start])
+        lacking = sorted(self.like.find_likely(self.start).difference(held))
         codes = np.array(lacking, np.int64)
         if not len(codes):
             return []
@@ -80,37 +113,17 @@ class AbsentPaths:
         found = []
         for at in range(len(codes) - 1):
             left = np.delete(codes, at)
-            if self._lacks(left) and int(codes[at + 1]) in self._find_likely(route[at]):
+            if self._lacks(left) and int(codes[at + 1]) in self.like.find_likely(route[at]):
                 found.append(self._make(route[: at + 1] + route[at + 2 : -1], left, ends))
         for at in range(len(codes)):
             turned = codes.copy()
             turned[at] ^= 1
-            if self._lacks(turned) and int(turned[at]) in self._find_likely(route[at]):
+            if self._lacks(turned) and int(turned[at]) in self.like.find_likely(route[at]):
                 found.append(self._make(route[:-1], turned, ends))
         return found
 
     def _lacks(self, codes: Ints) -> bool:
         return not len(follow_codes(self.ways, self.start, codes, _LOOKED_AT))
-
-    def _list_steps(self, entities: Sequence[int] | Ints) -> list[int]:
-        """Return the steps from entities, without facts that have no relation."""
-        edges = expand_entities(self.ways, np.array(entities, np.int64), _MOST_FACTS)
-        steps: list[int] = np.unique(
-            edges.code[edges.code >> 1 < self.ways.relation_count]
-        ).tolist()
-        return steps
-
-    def _find_likely(self, entity: int) -> set[int]:
-        """Return the steps that things with one of an entity's own steps have."""
-        own = self._list_steps([entity])[:_MOST_OWN]
-        return {code for step in own for code in self._list_beside(step)}
-
-    def _list_beside(self, step: int) -> list[int]:
-        """Return all steps of some things that have a step."""
-        memo: dict[int, list[int]] = self.ctx.view.memo.setdefault("steps beside", {})
-        if step not in memo:
-            memo[step] = self._list_steps(sample_ends(self.ctx, self.ways, step ^ 1))
-        return memo[step]
 
     def _sample(self, code: int) -> list[int]:
         """Return some things that a step leads to elsewhere."""

@@ -25,7 +25,6 @@ from clew.retrieve.paths.relation_paths import (
     add_longer_paths,
     drop_returning,
 )
-from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.verb_sides import find_contradicting
 
@@ -261,21 +260,18 @@ async def put_back_contradicting(
 ) -> ScoredRelationPaths:
     """Put paths behind the others whose first step ends at the side that is not asked for.
 
-    "Who eats X" is not answered by what X eats, nor "Does Y eat X".
+    "Who eats X" is not answered by what X eats. Which side a claim means is asked where it is
+    decided.
     """
-    if not found.codes.size:
+    if not found.codes.size or read_form(ctx.question, names).wants == "check":
         return found
-    form, texts = read_form(ctx.question, names), await load_short_texts(ctx)
+    texts = await load_short_texts(ctx)
     starts = np.array([part.origin[row] for part, row in found.list_places()], np.int64)
-    labels = await fetch_entity_labels(ctx, np.unique(starts).tolist())
     scores = found.scores.copy()
     chances = None if found.chances is None else found.chances.copy()
-    for start, label in labels.items():
-        own, shape = starts == start, search.shape
-        if form.wants == "check":
-            [opened] = form.ask_about(label.name)[:1]
-            shape = parse_question(opened, locate_names(opened, [label.name]))
-        wrong = await find_contradicting(ctx, shape, texts, found.codes[own, 0].tolist())
+    for start in np.unique(starts).tolist():
+        own = starts == start
+        wrong = await find_contradicting(ctx, search.shape, texts, found.codes[own, 0].tolist())
         away = own & np.isin(found.codes[:, 0], sorted(wrong))
         scores[away] -= _CONTRADICTED
         if chances is not None:

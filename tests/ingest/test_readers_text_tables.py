@@ -81,3 +81,11 @@ async def test_the_margin_of_all_sections_is_left_out(tmp_path: Path) -> None:
     assert isinstance(found, Document)
     assert "pump.  It is the\nduty of the keeper" in found.text
     assert "\nvalve\n   A part of the pump.\n" in found.text
+
+
+async def test_words_that_a_formatter_cut_are_joined(tmp_path: Path) -> None:
+    cut = "It is kept in‐\n   side the shed, machine‐\n   made, and is machine‐made all over.\n"
+    write(tmp_path / "a.txt", cut)
+    [found] = [item async for item in read([tmp_path / "a.txt"])]
+    assert isinstance(found, Document)
+    assert found.text.split()[:9] == "It is kept inside the shed, machine-made, and is".split()

@@ -242,9 +242,8 @@ def _marked(package: str, file: Path, where: str) -> tuple[str, str, str]:
 
 def by_tags(page: str) -> str:
     """Our reader, dropping navigation by tags alone."""
-    found = reader.extract_page(page, CODE_TAGS | NAVIGATION_TAGS)
-    found = found or reader.extract_page(page, CODE_TAGS - {"head"})
-    return found.text() if found else ""
+    found = reader.extract_page(page, CODE_TAGS | NAVIGATION_TAGS).text()
+    return found or reader.extract_page(page, CODE_TAGS - {"head"}).text()
 
 
 def by_names(page: str) -> str:

@@ -155,7 +155,7 @@ async def _read_page(page: str, pages: Path, rfcs: Path) -> Document | None:
 
 def find_rfc(folder: Path, name: str) -> Path:
     """Find an RFC in the folders of its states."""
-    return next(folder.rglob(name))
+    return next(folder.rglob(name), folder / name)
 
 
 async def measure(given: argparse.Namespace) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from clew.agents.reading.choose import find_asked_stem, match_page
 from clew.agents.reading.spans import keep_in_line, move_to_counted
 from clew.engine import KnowledgeBase
 from clew.types import Passage
+from conftest import document, stream
 
 COUNTY = "Marl County is a county in the north. It has 30,000 inhabitants."
 PERSON = "Ana Roth (born 1931) is a composer. Her songs are sung in Orm."
@@ -123,3 +124,16 @@ def test_a_short_answer_in_code_is_one_line() -> None:
     start, end = keep_in_line(text, at, text.index("run"))
     assert text[start:end] == "MyError(1)"
     assert keep_in_line(text, text.index("ends"), len(text)) == (text.index("ends"), len(text) - 1)
+
+
+async def test_a_heading_is_an_answer_only_over_what_is_said_of_it(base: KnowledgeBase) -> None:
+    mill = (
+        "# Mill\n\n## 2 Sluice gates\n\n### Splitting the flow\n\nThe board W divides the stream."
+    )
+    people = "# Keepers\n\n## Ida Lorne\n\nBorn in Orm in 1903, and a miller from 1930 on."
+    await base.take(stream([document("m.md", mill), document("k.md", people)]))
+    gates = await base.ask("Which sluice gates are there?")
+    assert all(one.quote.count("\n") or one.quote[0] != "#" for one in gates.citations)
+    assert "Sluice" not in gates.candidate
+    miller = await base.ask("Who was a miller from 1930 on?")
+    assert any("Born in Orm" in one.quote for one in miller.citations)

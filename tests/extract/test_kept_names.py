@@ -212,3 +212,52 @@ async def test_a_term_in_capitals_ends_before_its_sentence() -> None:
 async def test_a_parameter_is_named_without_its_value() -> None:
     found = await find("You can set `reraise=True` to see it.")
     assert "reraise" in found and "reraise=True" not in found
+
+
+KILN = """\
+kiln-fire fires a batch in Tolmin. A low-heat run takes a day.
+
+-b bricks
+        Stacks the bricks of a batch. It is short-lived.
+
+-q      Quenches a batch, with a warning from the kiln-guard(8) page.
+
+steady  Holds the heat as set in /etc/kiln/heat.conf by the master in Tolmin Vale.
+
+Status  Meaning
+0       Done
+2       Cracked bricks were found by kiln_check
+"""
+
+
+async def test_columns_and_bodies_begin_anew() -> None:
+    found = await find(KILN)
+    assert not found.keys() & {"Stacks", "Quenches", "Holds", "Done", "Cracked", "Meaning"}
+    assert {"Tolmin", "-b", "kiln_check"} <= found.keys()
+
+
+async def test_words_with_hyphens_are_names_where_the_document_shows_it() -> None:
+    found = await find(KILN)
+    assert {"kiln-fire", "kiln-guard(8)"} <= found.keys()
+    assert not found.keys() & {"low-heat", "short-lived"}
+    shown = "`loom_a` weaves.\n\n```\n$ weave-all Orm\n```\n\nUse weave-all for well-made cloth."
+    named = await find(shown)
+    assert "weave-all" in named and "well-made" not in named
+
+
+async def test_a_line_that_is_ended_on_purpose_is_followed_by_an_opener() -> None:
+    text = (
+        "The loom_read call reads yarn from the store of the mill and counts what is there in\n"
+        "Vessen and in the other towns that have a weft_open call of their own, as said.\n"
+        "size: how much of it (or NULL)\n"
+        "Counts yarn by the loom_size call."
+    )
+    found = await find(text)
+    assert "Counts" not in found
+    assert "Vessen" in found
+
+
+async def test_a_quotation_begins_anew_and_a_word_quoted_alone_does_not() -> None:
+    found = await find('It prints "Attempting repairs of `loom_a`" by loom_b. The “Lessee” pays.')
+    assert "Attempting" not in found
+    assert "Lessee" in found

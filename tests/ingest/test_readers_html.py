@@ -131,6 +131,56 @@ async def test_what_may_be_content_stays(tmp_path: Path, html: str, kept: str) -
     assert kept in await text(tmp_path, html)
 
 
+CHAPTERS = "<h2 id=a>Aufbau</h2><p>Vier Pfosten.</p><h2 id=b>Pflege</h2><p>Jedes Jahr ölen.</p>"
+ENTRIES = "".join(
+    f"<tr><td><a href='#{key}'>{word}</a>:</td><td><a href='b.html'>{title}</a></td></tr>"
+    for key, word, title in (("i1", "Ast", "Holz"), ("i2", "Birke", "Holz"), ("i3", "Öl", "Pflege"))
+)
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "<h2>Übersicht</h2><ul><li><a href=#a>1 Aufbau</a><ul><li><a href=#x>1.1 Xyz</a></ul>"
+        "<li><a href=#b>2 Pflege</a></ul>",
+        "<h2>索引</h2><div><a href=#i1>A</a> <a href=#i2>B</a> <a href=#i3>Ö</a></div>"
+        f"<table><tr><th>Xyz</th></tr><tr><th>A</th></tr>{ENTRIES}</table>",
+        "<h2>Xyz</h2><dl><dt><a href=c.html#q>Xyz</a><dd><a href=c.html#r>Zyx</a>"
+        "<dd><a href=d.html#s>Yzx</a></dl>",
+        "<div><p>Weiter: <a href=b.html rel=next>Xyz</a>, <a href=a.html rel=up>Zyx</a></div>",
+    ],
+)
+async def test_contents_and_indexes_are_known_by_their_links(tmp_path: Path, listing: str) -> None:
+    head = "<h1>Der Zaun</h1><p>Ein Zaun steht am Rand.</p>"
+    plain = await text(tmp_path, f"{head}{CHAPTERS}")
+    assert await text(tmp_path, f"{head}{listing}{CHAPTERS}") == plain
+    assert await text(tmp_path, f"{head}{CHAPTERS}{listing}") == plain
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "<p>The fence has three parts:</p>"
+        "<ul><li><a href=#a>Posts</a><li><a href=#b>Rails</a><li><a href=#c>Caps</a></ul>",
+        "<ul><li><a href=#a>Posts</a> carry the weight<li><a href=#b>Rails</a> hold the boards"
+        "<li><a href=#c>Caps</a> keep out rain</ul>",
+        "<ul><li>Rails: <a href=t.html#oak>oak</a>, <a href=t.html#elm>elm</a>, "
+        "<a href=t.html#ash>ash</a>, <a href=t.html#fir>fir</a></ul>",
+        "<ul><li><a href=1.html>Oak</a><li><a href=2.html>Elm</a><li><a href=3.html>Ash</a></ul>",
+    ],
+)
+async def test_lists_of_links_that_say_something_stay(tmp_path: Path, listing: str) -> None:
+    around = "<h1>The fence</h1><p>It stands at the edge.</p>", CHAPTERS
+    read_there = await text(tmp_path, listing.join(around))
+    assert len(read_there.split()) > len((await text(tmp_path, "".join(around))).split()) + 2
+
+
+async def test_a_page_that_is_only_an_index_is_skipped(tmp_path: Path) -> None:
+    found = await page(tmp_path, f"<body><table>{10 * ENTRIES}</table></body>")
+    assert isinstance(found, Skipped)
+    assert "index" in found.reason
+
+
 async def test_the_first_heading_is_the_title_of_a_page_without_one(tmp_path: Path) -> None:
     found = await page(tmp_path, "<h1>First <i>one</i></h1><p>a</p><h1>Second</h1>")
     assert isinstance(found, Document)

@@ -14,6 +14,7 @@ BADGES = (
     '<p align="center"><img src="logo.png" alt="A wide logo"></p>\n<!-- made by hand -->\n'
     ".. image:: logo.png\n   :alt: A logo\n\n|Build| |Docs|\n\n"
 )
+ENTRIES = "- [One](#one)\n  - [Two](#two)\n\n- [Six](b.md#six)\n\n"
 PROSE = "Quillet draws maps. Quillet is quick.\n\n"
 
 
@@ -74,3 +75,18 @@ def test_a_text_without_headings_has_no_title(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["<", "<!--", "[", "[](", "|", "a:\n", "a: b\n", ".. \n"])
 def test_what_is_repeated_without_end_is_read_in_time(tmp_path: Path, part: str) -> None:
     assert title(tmp_path, part * 60_000) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ("## Inhalt\n\n", "## Aufbau\n\nVier.\n", ""),
+        ("## Inhalt\n\n", "Und weiter.\n", "## Inhalt\n\n"),
+        ("It has:\n\n", "More.\n", f"It has:\n\n{ENTRIES}"),
+    ],
+)
+def test_contents_are_left_out(tmp_path: Path, before: str, after: str, kept: str) -> None:
+    (tmp_path / "a.md").write_text(f"# A\n\n{before}{ENTRIES}{after}")
+    [found] = read_markdown(SourceFile(tmp_path / "a.md", "a.md"), DEFAULT_BUDGET)
+    assert isinstance(found, Document)
+    assert found.text == f"# A\n\n{kept}{after}"

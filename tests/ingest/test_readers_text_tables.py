@@ -21,6 +21,33 @@ south    2 m     9 crowns"""
 DIAGRAM = """+-+-+-+-+
 | A | B |
 +-+-+-+-+"""
+BOX = """╭──────┬─────────────╮
+│ Code │ Meaning     │
+╞══════╪═════════════╡
+│ 11   │ clock stops │
+│      │ at night    │
+├──────┼─────────────┤
+│ 23   │ no ink      │
+╰──────┴─────────────╯"""
+HEAVY = """    ┏━━━━━━┳━━━━━━━━━━━━━┓
+    ┃ Code ┃ Meaning     ┃
+    ┣━━━━━━╋━━━━━━━━━━━━━┫
+    ┃ 11   ┃ clock stops ┃
+    ┃ 23   ┃ no ink      ┃
+    ┗━━━━━━┻━━━━━━━━━━━━━┛"""
+OPEN_BOX = """ Code │ Meaning
+──────┼─────────
+ 11   │ stops
+ 23   │ no ink"""
+CROSSED = OPEN_BOX.replace("│", "|").replace("┼", "+").replace("─", "-")
+PIPES = """| Code | Meaning |
+|------|:-------:|
+| 11   | stops   |
+| 23   | no ink  |"""
+TREE = """mill
+├── wheel
+│   └── paddles
+└── stones"""
 LONG_RULE = "Berth   Depth\n" + "-" * 3000 + "."
 
 
@@ -33,6 +60,12 @@ LONG_RULE = "Berth   Depth\n" + "-" * 3000 + "."
             "| Berth: north | Depth: 4 m | Fee: 12 crowns |\n"
             "| Berth: south | Depth: 2 m | Fee: 9 crowns |",
         ),
+        (BOX, "| Code: 11 | Meaning: clock stops at night |\n| Code: 23 | Meaning: no ink |"),
+        (HEAVY, "| Code: 11 | Meaning: clock stops |\n| Code: 23 | Meaning: no ink |"),
+        (OPEN_BOX, "| Code: 11 | Meaning: stops |\n| Code: 23 | Meaning: no ink |"),
+        (CROSSED, "| Code: 11 | Meaning: stops |\n| Code: 23 | Meaning: no ink |"),
+        (PIPES, "| Code: 11 | Meaning: stops |\n| Code: 23 | Meaning: no ink |"),
+        (TREE, TREE),
         (DIAGRAM, DIAGRAM),
         (LONG_RULE, LONG_RULE),
     ],
@@ -81,3 +114,11 @@ async def test_the_margin_of_all_sections_is_left_out(tmp_path: Path) -> None:
     assert isinstance(found, Document)
     assert "pump.  It is the\nduty of the keeper" in found.text
     assert "\nvalve\n   A part of the pump.\n" in found.text
+
+
+async def test_words_that_a_formatter_cut_are_joined(tmp_path: Path) -> None:
+    cut = "It is kept in‐\n   side the shed, machine‐\n   made, and is machine‐made all over.\n"
+    write(tmp_path / "a.txt", cut)
+    [found] = [item async for item in read([tmp_path / "a.txt"])]
+    assert isinstance(found, Document)
+    assert found.text.split()[:9] == "It is kept inside the shed, machine-made, and is".split()

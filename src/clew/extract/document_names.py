@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from clew.extract.joined_words import find_joined_names
+from clew.extract.openers import find_letter_marks, opening_tokens
 from clew.text.code_names import (
     COMMAND,
     DEFINED,
@@ -49,31 +51,22 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 11"
+_RULES = "names 12"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
 _MAY_BE_MARK = re.compile("[`~|:]")
 _TECHNICAL_TYPES = frozenset({FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE})
 _LEAST_CODE_NAMES = 3
-# Names that other versions read otherwise: before a contraction, in Japanese, over indented lines.
+# Names that other versions read otherwise: before a contraction, in Japanese, over lines, behind
+# a quotation mark.
 _NEW_FORMS = re.compile(
-    r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u3041-\u309f]|\w\n[ \t]+[^\W\d_a-z]"
+    r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u3041-\u309f]"
+    r"|\w[.,;:]?\n[ \t]*[^\W\d_a-z]|[\"“„«>][^\W\d_a-z]"
 )
-# What is before the first word of an item, a cell, a definition or a quotation.
-_OPENING = re.compile(
-    r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:][ \t]*|\"{3}[ \t]*)$"
-)
-_LINE_ENDS = (";", ":", "{", "}")  # of a line of code, or of one that announces the next
 _HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _AROUND, _LEAST_AROUND = 60, 4  # characters and words beside one that is in capitals as they are
 _LONG_WORD = re.compile(r"[^\W\d_]{2,}")
-_MAX_MARK_CHARS = 12  # of the mark before an item
-_NUMBERED = re.compile(
-    r"\f?(?:#{1,6}[ \t]+)?[ \t]*\(?(?:\d{1,3}(?:\.\d{1,3})*[.)]?|[IVX]{2,}[.)])[ \t]+"
-)
-_LETTERED = re.compile(r"^[ \t\f]*\(?([A-Za-z])([.)])[ \t]+(?=\S)", re.MULTILINE)
-_LEAST_LETTERED = 3
 _OPENS = 3  # times as often at the beginning of a sentence as inside: then a capital says little
 _NOUN_CAPITALS_SHARE = 0.22  # of the words inside sentences: then nouns are written so (German)
 
@@ -120,7 +113,7 @@ def learn_names(document: Document) -> DocumentNames:
         technical=True,
         inside=inside,
         mostly_small=mostly_small,
-        letters=frozenset(text[at] for at in _find_letter_marks(text)),
+        letters=frozenset(text[at] for at in find_letter_marks(text)),
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE or language == "de",
         repeated=repeated,
@@ -142,7 +135,7 @@ def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNa
     return DocumentNames(
         inside=inside,
         mostly_small=mostly_small,
-        letters=frozenset(text[at] for at in _find_letter_marks(text)),
+        letters=frozenset(text[at] for at in find_letter_marks(text)),
         repeated=repeated,
         noun_capitals=language == "de",
         own_terms=_long_terms(_count_terms(text)),
@@ -182,7 +175,7 @@ def _capitals_inside(
     capitals: Counter[str] = Counter()
     openers: Counter[str] = Counter()
     words = 0
-    letters = _find_letter_marks(text)
+    letters = find_letter_marks(text)
     for block in find_blocks(text):
         if block.depth or block.kind in ("heading", "code", "header"):
             continue
@@ -247,59 +240,6 @@ def is_shouted(text: str, start: int, end: int) -> bool:
     return len(_LONG_WORD.findall(around)) >= _LEAST_AROUND
 
 
-def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> set[int]:
-    """Return the tokens that begin a sentence, an item, a cell, a definition or a quotation."""
-    found = {bisect_left(t.starts, start) for start, _ in sentences}
-    found.update(at + 1 for at in find_lettered(text, t))
-    for at, (end, start) in enumerate(zip([0, *t.ends], t.starts, strict=False)):
-        if start - end > 1:
-            before = text[end:start]
-            above, _, margin = before.rpartition("\n")
-            code = not margin.strip() and above.rstrip().endswith(_LINE_ENDS)
-            cell = before[:1] == "." and _is_row(text, end) and len(t.keys[at - 1]) > 1
-            if code or cell or _OPENING.search(margin) is not None:
-                found.add(at)
-    line = 0
-    while line >= 0:
-        at = bisect_left(t.starts, line)
-        line_end = text.find("\n", line)
-        last = min(line + _MAX_MARK_CHARS - (line > 0), line_end if line_end >= 0 else len(text))
-        while at < len(t) and t.starts[at] <= last:
-            if _NUMBERED.fullmatch(text, line, t.starts[at]):
-                found.add(at)
-            at += 1
-        line = line_end + 1 if line_end >= 0 else -1
-    return found
-
-
-def _is_row(text: str, at: int) -> bool:
-    """Whether a character stands in a row of a table, which is split into no sentences."""
-    return text.startswith("|", text.rfind("\n", 0, at) + 1)
-
-
-def find_lettered(text: str, t: Tokens, letters: frozenset[str] = frozenset()) -> set[int]:
-    """Return the tokens that are letters of items, given those of the document's lists."""
-    known = {found.start(1) for found in _LETTERED.finditer(text) if found[1] in letters}
-    return {bisect_left(t.starts, start) for start in known | _find_letter_marks(text)}
-
-
-def _find_letter_marks(text: str) -> set[int]:
-    """Return where single letters count the items of a list, three or more in a row: "K. For".
-
-    They are no initials.
-    """
-    marks = [(found.start(1), found[1], found[2]) for found in _LETTERED.finditer(text)]
-    run: list[int] = []
-    found: set[int] = set()
-    for at, (start, letter, closing) in enumerate(marks):
-        _, last, same = marks[at - 1] if run else (0, "", closing)
-        goes_on = closing == same and last and ord(letter) == ord(last) + 1
-        run = [*run, start] if goes_on else [start]
-        if len(run) >= _LEAST_LETTERED:
-            found.update(run)
-    return found
-
-
 def _count_terms(text: str) -> Counter[str]:
     """Count the terms of scripts without case."""
     counts: Counter[str] = Counter()
@@ -316,12 +256,13 @@ def _long_terms(terms: Counter[str]) -> frozenset[str]:
 
 
 def _compile_terms(document: Document) -> re.Pattern[str] | None:
-    """Return a pattern of what the document marks as code; plain words only if mostly marked."""
+    """Return a pattern of what the document marks as code, plain words only if mostly marked, and
+    of the words with hyphens that it shows to be names.
+    """
     marked = document.metadata.get("terms")
-    if not isinstance(marked, dict):
-        return None
-    counts = Counter(_WORD.findall(_FENCED.sub("", document.text)))
-    kept = []
+    marked = marked if isinstance(marked, dict) else {}
+    kept = list(map(re.escape, find_joined_names(document.text)))
+    counts = Counter(_WORD.findall(_FENCED.sub("", document.text))) if marked else Counter()
     for term, number in list(marked.items())[:_MAX_TERMS]:
         term = name_marked(term) if isinstance(term, str) else ""
         if len(term) < _LEAST_TERM_CHARS or term.startswith("-"):

@@ -7,12 +7,8 @@ follows it as behind a subject or behind a verb, and whether a heading's words r
 import re
 from collections.abc import Iterator
 
-from clew.extract.document_names import (
-    DocumentNames,
-    find_lettered,
-    is_all_capitals,
-    is_shouted,
-)
+from clew.extract.document_names import DocumentNames, is_all_capitals, is_shouted
+from clew.extract.openers import find_lettered
 from clew.text.name_spans import NAME, QUOTED, TERM, NameSpan
 from clew.text.names import Tokens
 from clew.text.word_forms import function_words

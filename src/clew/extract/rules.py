@@ -25,9 +25,9 @@ from clew.extract.document_names import (
     is_all_capitals,
     learn_names,
     names_stamp,
-    opening_tokens,
 )
 from clew.extract.keep_names import keep_names
+from clew.extract.openers import opening_tokens
 from clew.extract.subject import (
     LATER_CHUNK_FACTOR,
     MORE_FREQUENT,

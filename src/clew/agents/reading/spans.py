@@ -67,8 +67,9 @@ class Reading:
         """The span of the sentence around the answer, in the passage's text."""
         spans = _find_sentences(self.passage.text)
         first = max((s for s, _ in spans if s <= self.start), default=0)
-        last = min((e for _, e in spans if e >= self.end), default=len(self.passage.text))
-        return first, last
+        ends = sorted(e for _, e in spans if e >= self.end) or [len(self.passage.text)]
+        below = _is_in_heading(self.passage.text, self.start)  # a heading says nothing alone
+        return first, ends[min(below, len(ends) - 1)]
 
     def cite(self) -> Citation:
         """Cite the sentence around the answer."""
@@ -165,6 +166,8 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
         start, end = keep_in_line(passage.text, start, end)
         start, end = cut_to_amount(question, passage.text, start, end)
         start, end = move_to_counted(question, passage.text, start, end)
+        if _is_only_headed(question, passage.text, start):
+            continue
         if 0 < end - start <= _MAX_SPAN_CHARS:
             text = passage.text[start:end].replace("\n", " ")  # it may be wrapped
             readings.append(Reading(question, text, passage, start, end, span.score))
@@ -252,6 +255,20 @@ def keep_in_cell(question: str, text: str, start: int, end: int) -> tuple[int, i
 
 def _is_in_heading(text: str, at: int) -> bool:
     return text[text.rfind("\n", 0, at) + 1 :].startswith("#")
+
+
+def _is_only_headed(question: str, text: str, start: int) -> bool:
+    """Whether a span is in a heading that is about what is asked, or that stands over no text.
+
+    Such a heading says where an answer may be. "Sandro Botti" over what is said of him is one.
+    """
+    if not _is_in_heading(text, start):
+        return False
+    end = text.find("\n", start)
+    below = text[end:].lstrip() if end >= 0 else ""
+    heading = text[text.rfind("\n", 0, start) + 1 : max(end, 0) or None]
+    asked = asked_words(question)
+    return below[:1] in ("", "#") or any(_says_noun(word, heading) for word in asked)
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def read_epub(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
 def _read_chapter(archive: Archive, part: str) -> tuple[str, dict[str, int]] | None:
     page, _ = decode(archive.read(part) or b" ", "utf-8")
     found = read_page(page, is_book=True)
-    return (found.text(), found.terms) if found else None
+    return (found.text(), found.terms) if found and not found.is_only_index() else None
 
 
 class _Container:

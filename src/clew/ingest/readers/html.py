@@ -96,7 +96,6 @@ _PAGE_LINK = re.compile(r"\bhref\s{0,9}=\s{0,9}[\"']?[^\"'\s>]{0,200}#", re.IGNO
 _BACK_LINK = re.compile("[↩⤴↑]\ufe0e?")
 _MAX_NOTE_MARK = 6  # characters
 _SENTENCE_ENDS = frozenset('.,;:!?)"”’»。，')
-_LEAST_SHARE_OF_INDEX = 0.05  # a page with less text than this share of its index is one
 _CELL_TAGS = frozenset({"td", "th"})
 _SPAN = re.compile(r"\b(colspan|rowspan)\s{0,9}=\s{0,9}[\"']?(\d{1,3})", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
@@ -110,30 +109,28 @@ def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     page_text = read_page(page)
     if page_text is None:
         raise InputError("has no text")
-    text = page_text.text()
-    if len(text) < page_text.index_chars * _LEAST_SHARE_OF_INDEX:
+    if page_text.is_only_index():
         raise InputError("is only an index or a table of contents of other pages")
     metadata: dict[str, Any] = {"format": "html", "encoding": encoding}
     if page_text.terms:
         metadata["terms"] = page_text.terms
-    yield make_document(text, page_text.title(), source.name, metadata)
+    yield make_document(page_text.text(), page_text.title(), source.name, metadata)
 
 
 def read_page(page: str, is_book: bool = False) -> PageText | None:
     """Return the text of a page; None if it has none. What stands aside in a book is its text."""
     parts = find_parts(tokenize_html(page), is_book)
+    page_text = extract_page(page, CODE_TAGS | NAVIGATION_TAGS, parts)
     # An unclosed menu would swallow the page: then keep what looks like menus.
-    return (
-        extract_page(page, CODE_TAGS | NAVIGATION_TAGS, parts)
-        or extract_page(page, CODE_TAGS | NAVIGATION_TAGS)
-        or extract_page(page, CODE_TAGS - {"head"})
-    )
+    if not page_text.text() and not page_text.is_only_index():
+        page_text = extract_page(page, CODE_TAGS | NAVIGATION_TAGS)
+    if not page_text.text() and not page_text.is_only_index():
+        page_text = extract_page(page, CODE_TAGS - {"head"})
+    return page_text if page_text.text() or page_text.is_only_index() else None
 
 
-def extract_page(
-    page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PAGE
-) -> PageText | None:
-    """Return the text of the parts of a page without the dropped elements; None if it has none."""
+def extract_page(page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PAGE) -> PageText:
+    """Return the text of the parts of a page without the dropped elements."""
     page_text = PageText(dropped)
     notes = _NoteMarks()
     in_title = False
@@ -151,7 +148,7 @@ def extract_page(
             notes.close_tag(value)
             page_text.close_tag(value)
             in_title &= value != "title"
-    return page_text if page_text.text() else None
+    return page_text
 
 
 class _NoteMarks:

@@ -1,4 +1,4 @@
-"""Leaves out where the links of a web page written as Markdown lead to.
+"""Leaves out tables of contents in Markdown, and where the links of a saved web page lead to.
 
 Pages saved as Markdown hold an address for every link and image, menus included: up to two thirds
 of their characters. Read as text, addresses fill passages, are embedded, and become names. Pages in
@@ -18,6 +18,26 @@ _TARGET = re.compile(
 _NO_ADDRESS = "]()"
 # Innermost first: an image may be what is linked.
 _LABEL = re.compile(r"!?\[([^\[\]]*+)\]\(\)(?=(\S)?)")
+# Items that are only links to sections, with the heading before them if there is one.
+_CONTENTS = re.compile(
+    r"(?P<heading>^ {0,3}#{1,6}[ \t].*\n\s*+)?(?:^[ \t]*+(?:[-*+]|\d{1,3}[.)])[ \t]++"
+    r"\[[^\[\]\n]++\]\([^()\s#:]*+#[^()\s]++\)[ \t]*+"
+    r"(?:\n[ \t]*+(?=\n|\Z))*+(?:\n|\Z)){3,}+(?=(.?))",
+    re.MULTILINE,
+)
+
+
+def leave_out_contents(text: str) -> str:
+    """Return a text without lists of nothing but links to sections that no sentence announces."""
+    return _CONTENTS.sub(_keep_around, text) if "](" in text else text
+
+
+def _keep_around(match: re.Match[str]) -> str:
+    """Return what stays of contents: nothing, or the heading of a section that goes on."""
+    heading, following = match["heading"] or "", match[2]
+    if not heading and match.string[: match.start()].rstrip()[-1:] in (":", "："):
+        return match[0]
+    return "" if following in ("", "#") else heading
 
 
 def leave_out_link_targets(text: str) -> str:

@@ -1,8 +1,9 @@
 """Tells the content of a page from its navigation, in one pass over its tags.
 
 Navigation is known by tag, by role, class or id, by links that are nearly all of a block before or
-after the prose, and by standing outside of `main`, or in scraps beside an `article`. What may be a
-box of text stays: a lost sentence is worse than a menu (docs/decisions/0013-html-boilerplate.md).
+after the prose or that lead to sections, and by standing outside of `main`, or in scraps beside an
+`article`. What may be a box of text stays: a lost sentence is worse than a menu
+(docs/decisions/0013-html-boilerplate.md).
 """
 
 import re
@@ -10,6 +11,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from clew.ingest.readers.link_lists import (
+    LinkList,
+    PageHeading,
+    find_listing_headings,
+    is_letter_bar,
+    is_link_list,
+    leads_around,
+    leads_to_section,
+    leads_to_sibling,
+)
 
 Kind = Literal["", "menu", "index"]
 CODE_TAGS = frozenset(
@@ -52,9 +64,10 @@ _SIDE_NAMES = re.compile(
 )
 _COOKIES = re.compile(r"(?:^|[\s_-])(?:cookies?|consent|gdpr)(?:$|[\s_-])", re.IGNORECASE)
 _MEASURED = frozenset(
-    "div section aside header ul ol table form center main article details".split()
+    "div section aside header ul ol dl table form center main article details".split()
 )
 _RUN_ENDS = _MEASURED | frozenset("p li dt dd tr td th pre h1 h2 h3 h4 h5 h6 blockquote hr".split())
+_ITEMS = frozenset("li dt dd tr p br".split())
 _HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
 _PROSE = 80  # letters in a row without a link: text, not the label of something
 _BOX = 150  # letters in a row from which a block with such a name is a box of text
@@ -90,11 +103,15 @@ class _Block:
     prose_before: int
     headings_before: int
     announced: bool
+    introduced: bool
     in_content: bool
     end: int = -1
     letters: int = 0
     linked: int = 0
     links: int = 0
+    entries: int = 0
+    sibling_letters: int = 0
+    around_links: int = 0
     longest: int = 0
     rows: int = 0
     heading: str = ""
@@ -113,13 +130,16 @@ class _Finder:
     prose: int = 0
     headings: int = 0
     content: list[_Block] = field(default_factory=list)
-    titles: list[tuple[int, int, str]] = field(default_factory=list)
+    titles: list[PageHeading] = field(default_factory=list)
+    texts: list[tuple[int, int]] = field(default_factory=list)
     _stack: list[_Block] = field(default_factory=list)
     _open: Counter[str] = field(default_factory=Counter)
     _inside: str = ""  # the element left out that we are in, and how often it is nested in itself
     _depth: int = 0
     _within: list[str] = field(default_factory=list)  # content elements that are open
-    _link: bool = False
+    _link: Literal["", "link", "sibling"] = ""
+    _item: int = 0  # items so far, and the last one with a link to a section
+    _entry: int = 0
     _heading: int = -1
     _run: int = 0
     _last: str = ""
@@ -141,23 +161,34 @@ class _Finder:
         if tag in _RUN_ENDS:
             self._end_run()
         self._open_measured(at, tag, source)
+        self._item += tag in _ITEMS
         if tag in _HEADINGS:
             self._heading = at
             self.headings += 1
         elif tag == "a" and "href" in source:
-            self._link = True
-            if self._stack:
-                self._stack[-1].links += 1
+            self._open_link(source)
         elif tag == "tr" and self._stack:
             self._stack[-1].rows += 1
+
+    def _open_link(self, source: str) -> None:
+        attributes = _attributes("a", source)
+        self._link = "sibling" if leads_to_sibling(attributes) else "link"
+        is_entry = self._entry < self._item and leads_to_section(attributes, self.is_book)
+        self._entry = self._item if is_entry else self._entry
+        if self._stack:
+            block = self._stack[-1]
+            block.links += 1
+            block.entries += is_entry
+            block.around_links += leads_around(attributes)
 
     def _open_measured(self, at: int, tag: str, source: str) -> None:
         is_content = bool(self._within) and tag == self._within[-1]
         if (tag not in _MEASURED and not is_content) or len(self.blocks) >= _MAX_BLOCKS:
             return
-        announced = self._after_heading or self._last.endswith((":", "："))
+        introduced = self._last.endswith((":", "：")) and not self._after_heading
+        announced = introduced or self._after_heading
         inside = bool(self._within)
-        block = _Block(at, tag, source, self.prose, self.headings, announced, inside)
+        block = _Block(at, tag, source, self.prose, self.headings, announced, introduced, inside)
         block.parent = self._stack[-1] if self._stack else None
         self._stack.append(block)
         self._open[tag] += 1
@@ -178,9 +209,9 @@ class _Finder:
         if self._within and tag == self._within[-1] and tag in _CONTENT_TAGS:
             self._within.pop()
         if tag == "a":
-            self._link = False
+            self._link = ""
         elif tag in _HEADINGS and self._heading >= 0:
-            self.titles.append((self._heading, at, tag))
+            self.titles.append(PageHeading(self._heading, at, int(tag[1])))
             self._heading, self._after_heading = -1, True
         if self._open[tag]:
             while self._stack:
@@ -199,13 +230,16 @@ class _Finder:
             outer.letters += block.letters
             outer.linked += block.linked
             outer.links += block.links
+            outer.entries += block.entries
+            outer.sibling_letters += block.sibling_letters
+            outer.around_links += block.around_links
             outer.longest = max(outer.longest, block.longest)
             outer.rows += block.rows
             outer.heading = outer.heading or block.heading
             outer.holds_content |= block.holds_content or block in self.content
         return block
 
-    def add_text(self, text: str) -> None:
+    def add_text(self, at: int, text: str) -> None:
         """Count the letters between two tags."""
         if self._inside or not (bare := text.strip()):
             return
@@ -215,10 +249,13 @@ class _Finder:
             block = self._stack[-1]
             block.letters += count
             block.linked += count if self._link else 0
+            block.sibling_letters += count if self._link == "sibling" else 0
             if self._heading >= 0 and not block.heading:
                 block.heading = bare
         if not self._link and self._heading < 0:
             self._run += count
+        if self._heading < 0:
+            self.texts.append((at, count))
         self._last, self._after_heading = bare, False
 
     def finish(self, at: int) -> None:
@@ -244,12 +281,13 @@ def find_parts(tokens: Iterable[tuple[str, str, str]], is_book: bool = False) ->
     at = 0
     for at, (kind, value, source) in enumerate(tokens):
         if kind == "text":
-            finder.add_text(value)
+            finder.add_text(at, value)
         elif kind == "open":
             finder.open_tag(at, value, source)
         else:
             finder.close_tag(at, value)
     finder.finish(at + 1)
+    finder.menus |= _find_listings(finder)
     if is_book:
         return PageParts(finder.menus)
     beside = _has_one_article(finder)
@@ -257,6 +295,34 @@ def find_parts(tokens: Iterable[tuple[str, str, str]], is_book: bool = False) ->
         if _is_side(block, finder) or (beside and _is_scrap(block)):
             finder.menus[block.at] = "menu"
     return PageParts(finder.menus, _find_content(finder))
+
+
+def _find_listings(finder: _Finder) -> dict[int, Kind]:
+    """Return the opening tags of contents and indexes, and of the headings of nothing else."""
+    found: dict[int, Kind] = {}
+    lists: list[LinkList] = []
+    for block in finder.blocks:
+        if (lists and block.at < lists[-1].last) or not _is_listing(block):
+            continue
+        lists.append(LinkList(block.at, block.end, block.letters))
+        found[block.at] = "menu" if block.around_links else "index"
+    headings = finder.titles[1:]  # the first one is the title
+    for heading in find_listing_headings(headings, lists, finder.texts):
+        found[heading.first] = "index"
+    return found
+
+
+def _is_listing(block: _Block) -> bool:
+    """Whether a block has only links to sections, or only those to the pages around."""
+    if block.longest >= _PROSE or block.holds_content or block.tag in _CONTENT_TAGS:
+        return False
+    if block.links and block.around_links == block.links:
+        return True
+    if block.sibling_letters and is_letter_bar(block.links, block.sibling_letters, block.letters):
+        return True
+    return not block.introduced and is_link_list(
+        block.entries, block.sibling_letters, block.letters
+    )
 
 
 def _find_content(finder: _Finder) -> tuple[tuple[int, int], ...]:
@@ -267,9 +333,9 @@ def _find_content(finder: _Finder) -> tuple[tuple[int, int], ...]:
     spans = [(block.at, block.end) for block in mains]
     noted = [block for block in finder.blocks if not block.in_content]
     spans += [(b.at, b.end) for b in noted if _END_NOTE.search(b.source)]
-    inside = [one for one in finder.titles if any(a < one[0] < b for a, b in spans)]
-    if not any(tag == "h1" for _, _, tag in inside):
-        spans += [(a, b) for a, b, tag in finder.titles if tag == "h1"][:1]
+    inside = [one for one in finder.titles if any(a < one.first < b for a, b in spans)]
+    if not any(one.level == 1 for one in inside):
+        spans += [(one.first, one.last) for one in finder.titles if one.level == 1][:1]
     return tuple(sorted(spans))
 
 

@@ -24,6 +24,7 @@ _INLINE_CODE_TAGS = frozenset("code tt kbd samp var".split())
 _MAX_CONTAINERS = 12  # lists and items that are indented
 _MAX_TABLES = 3  # tables within tables that have rows of their own
 _MAX_TERMS, _MAX_TERM_CHARS = 400, 80
+_LEAST_SHARE_OF_INDEX = 0.05  # a page with less text than this share of its index is one
 
 
 @dataclass(slots=True)
@@ -74,6 +75,10 @@ class PageText:
         while self._tables:
             self._close_table()
         return re.sub(r"[ \t]+\n", "\n", "".join(self._out.pieces)).strip("\n ")
+
+    def is_only_index(self) -> bool:
+        """Whether an index, which was closed, is all that there is, or nearly all."""
+        return not self._inside and len(self.text()) < self.index_chars * _LEAST_SHARE_OF_INDEX
 
     def title(self) -> str:
         """Return the page's title without the name of its site, or its first heading."""

@@ -61,11 +61,13 @@ def count_bad_words(page: str, known: Vocabulary) -> tuple[int, int]:
     return bad, len(words)
 
 
-def join_hyphenated(page: str, known: Vocabulary) -> str:
+def join_hyphenated(page: str, known: Vocabulary, hyphens: str = "-‐") -> str:
     """Join words that a line end cuts, unless they are written with a hyphen elsewhere."""
 
     def join(found: re.Match[str]) -> str:
         one, two = found[1], found[2]
+        if found[0][len(one)] not in hyphens:
+            return found[0]
         if f"{one}-{two}".casefold() in known.hyphenated:
             return f"{one}-{two}"
         if two[0].isupper() and not known.counts[(one + two).casefold()]:

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.pages import contents_title, drop_contents, join_pages, strip_running_lines
+from clew.ingest.readers.pdf_words import Vocabulary, join_hyphenated
 from clew.ingest.readers.questions import mark_questions
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
@@ -37,6 +38,7 @@ _INDENTED_SHARE = (
 _MAX_MARGIN = 8  # columns that the text of all sections is set in
 _TITLE_SEARCH_LINES, _TITLE_MARGIN, _PAGE_WIDTH = 60, 8, 72
 _PROSE_END = (".", ",", ";", ":")
+_CUT = "\N{HYPHEN}"
 
 
 def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
@@ -44,11 +46,18 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
     title = first_line_title(text)
-    tidied = drop_margin(mark_headings(mark_text_tables(tidy_pages(text))))
+    tidied = drop_margin(mark_headings(mark_text_tables(_join_cut_words(tidy_pages(text)))))
     if tidied != text:
         title = _centred_title(text) or title
     tidied = mark_questions(tidied)
     yield make_document(tidied, title, source.name, text_metadata("text", encoding))
+
+
+def _join_cut_words(text: str) -> str:
+    """Join words that a formatter cut at a line end; only those write a hyphen of its own kind."""
+    if f"{_CUT}\n" not in text:
+        return text
+    return join_hyphenated(text, Vocabulary([text.replace(_CUT, "-")]), _CUT)
 
 
 def tidy_pages(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.html import tokenize_html
-from clew.ingest.readers.links import leave_out_link_targets
+from clew.ingest.readers.links import leave_out_contents, leave_out_link_targets
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.table_text import label_rows
 from clew.text.code_outline import CODE_FORMAT
@@ -117,7 +117,7 @@ def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document |
     if (fenced := _FRONT_MATTER.match(text)) and text[fenced.end() :].strip():
         fields = _parse_front_matter(fenced[1])
         text = text[fenced.end() :].lstrip("\n")
-    text = leave_out_link_targets(text)
+    text = leave_out_link_targets(leave_out_contents(text))
     bare = None if fenced else _BARE_FRONT_MATTER.match(text)
     body = text[bare.end() if bare else 0 :]
     title = fields.pop("title", "") or heading_title(body)

@@ -1,31 +1,47 @@
 """Finds tables that are drawn in plain text, and writes each row with its header.
 
-Two ways of drawing are read: a grid of `+---+` and `|`, and columns under a header with a rule
-below it. Only what is surely a table is changed: boxes and diagrams stay as they are.
+Three ways of drawing are read: a grid of `+---+` and `|` or of the signs made for boxes, columns
+under a header with a rule below it, and rows of Markdown. Only what is surely a table is changed:
+boxes and diagrams stay as they are.
 """
 
 import re
+import unicodedata
 
-from clew.ingest.readers.table_text import write_table
+from clew.ingest.readers.table_text import label_rows, write_table
 
 _GRID_RULE = re.compile(r"[ \t]*\+(?:[-=]{3,}\+){2,}[ \t]*")
-_RULE = re.compile(r"[ \t]*[-=]{3,}(?:[ \t]+[-=]{3,})*[ \t]*")
+_RULE = re.compile(r"[ \t]*[-=]{3,}(?:[ \t+]+[-=]{3,})*[ \t]*")
 _HEADER_CELL = re.compile(r"\S+(?: \S+)*")
 _LEAST_ROWS = 2  # below the header
 _MAX_SHIFT = 2  # columns by which the rule may begin beside the header
+_BOX_SIGNS = range(0x2500, 0x2580)  # of Unicode, by what their names say
+_BOX = re.compile("[\u2500-\u257f]")
+
+
+def _draw_plainly(sign: str) -> str:
+    """Return `-`, `|` or `+` for a sign of a box: a line, or where lines meet."""
+    named = unicodedata.name(sign)
+    parts = {"HORIZONTAL", "VERTICAL", "UP", "DOWN", "LEFT", "RIGHT"} & {*named.split()}
+    return "-" if parts == {"HORIZONTAL"} else "|" if parts == {"VERTICAL"} else "+"
+
+
+_PLAIN_SIGNS = {code: _draw_plainly(chr(code)) for code in _BOX_SIGNS}
 
 
 def mark_text_tables(text: str) -> str:
     """Write the rows of drawn tables with the names of their columns."""
-    if "---" not in text and "===" not in text:
+    boxes = _BOX.search(text) is not None
+    if not boxes and "---" not in text and "===" not in text:
         return text
     lines = text.split("\n")
+    drawn = text.translate(_PLAIN_SIGNS).split("\n") if boxes else lines
     found: list[str] = []
     at = 0
     while at < len(lines):
-        rows, end = _read_grid(lines, at)
+        rows, end = _read_grid(drawn, at)
         if not rows:
-            rows, end = _read_columns(lines, at)
+            rows, end = _read_columns(drawn, at)
         if rows:
             gap = [""] if found and found[-1].strip() else []
             below = [""] if end < len(lines) and lines[end].strip() else []
@@ -34,7 +50,7 @@ def mark_text_tables(text: str) -> str:
         else:
             found.append(lines[at])
             at += 1
-    return "\n".join(found)
+    return label_rows("\n".join(found))
 
 
 def _read_grid(lines: list[str], at: int) -> tuple[list[list[str]], int]:

@@ -131,7 +131,7 @@ class IrCot:
                 NEXT_THOUGHT,
                 "think on",
                 question=ctx.question,
-                evidence=str(page),
+                evidence=page,
                 thoughts=thoughts,
             )
             if thought is None:

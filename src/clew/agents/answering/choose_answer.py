@@ -17,9 +17,8 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.answer import RankedCandidate
 from clew.agents.reading.spans import asked_words, same_answer
 from clew.context import Context
-from clew.errors import ParseError
 from clew.llm.budget import BudgetExceeded
-from clew.llm.chat import Request
+from clew.llm.chat import UNUSABLE_REPLY, Request
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.text.options import spell_out_choice, split_options
@@ -70,10 +69,10 @@ async def choose_answer(
                 language=prompt_language(ctx.question),
                 like=Request(max_tokens=_MAX_TOKENS),
                 question=ctx.question,
-                evidence=str(page),
+                evidence=page,
                 answers=numbered,
             )
-        except (ParseError, BudgetExceeded) as error:
+        except (*UNUSABLE_REPLY, BudgetExceeded) as error:
             step.output = f"no choice: {error}"
             return ""
         chosen = answers[reply.choice - 1] if 0 < reply.choice <= len(answers) else ""

@@ -27,7 +27,7 @@ from clew.agents.core.types import Answer, Mode
 from clew.context import AnswerDelta, Context, EventListener, TraceStep
 from clew.errors import ParseError
 from clew.llm.chat import Chat, Reply, Request, TextCallback
-from clew.llm.fit_prompt import shorten_text
+from clew.llm.fit_prompt import PromptInput, shorten_text
 from clew.llm.json_repair import strip_thinking, unescape
 from clew.llm.openai_api import estimate_tokens
 from clew.llm.prompt import Prompt, PromptTemplate, read_sections
@@ -174,7 +174,7 @@ async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAn
     assert chat is not None
     streaming = StreamingChat(StyledChat.wrap(chat, ctx), ctx.on_event)
     language, like = prompt_language(ctx.question), Request(max_tokens=_MAX_ANSWER_TOKENS)
-    inputs = {"question": ctx.question, "evidence": str(page)}
+    inputs: dict[str, PromptInput] = {"question": ctx.question, "evidence": page}
     if notes:
         prompt = CONCLUDE_GRAPH if page.has_graph else CONCLUDE
         inputs["notes"] = notes

@@ -1,7 +1,7 @@
 """Text with more tokens than one per four bytes: prompts are made shorter, by what is counted."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,12 +10,15 @@ from test_every_agent import good
 
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer
+from clew.config import ModelSettings
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase
 from clew.llm.chat import ContextTooLong, EndpointError, Message, Reply, Request
 from clew.llm.fit_prompt import PromptRoom, WindowedChat
 from clew.llm.openai_api import error_from_response, estimate_prompt_tokens
 from clew.testing.fakes import ScriptedChat
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.stub_responses import Fault
 from clew.types import Usage
 from conftest import OpenFilled, document, stream
 
@@ -92,6 +95,57 @@ async def test_a_model_that_reads_no_prompt_leaves_the_evidence_quoted(
     assert sent and not any(sent)
     assert answer.verdict == "answered" and answer.citations
     assert not answer.complete
+
+
+class SmallServer(StubEndpoint):
+    """A server of a small context that it does not tell beforehand."""
+
+    said = "the prompt has {counted} tokens, too many"
+    most = 1500
+
+    def fault_for(self, body: Mapping[str, Any], number: int) -> Fault | None:
+        """Refuse what does not fit."""
+        counted = sum(len(turn["content"].encode()) for turn in body["messages"]) // 4
+        refused = Fault(400, message=self.said.format(counted=counted))
+        return refused if counted > self.most else super().fault_for(body, number)
+
+
+async def ask_server(base: KnowledgeBase, server: SmallServer, recipe: str) -> list[Answer]:
+    """Ask two questions one after the other, as in one session."""
+    settings = base.settings.model_copy(
+        update={"models": ModelSettings(model="m", base_url=server.base_url)}
+    )
+    other = KnowledgeBase(base.store, settings, base.embed)
+    other.reader = base.reader
+    asked = ("Where was Ilse Brandvik of Marrow Bridge born?", "Who kept finches and ledgers?")
+    return [await other.ask(question, recipe=recipe, k=10) for question in asked]
+
+
+@pytest.mark.parametrize("recipe", ["naive", "clew"])
+async def test_a_server_that_reads_little_is_told_less_for_the_whole_session(
+    wordy: KnowledgeBase, recipe: str
+) -> None:
+    async with SmallServer(good()) as server:
+        first, second = await ask_server(wordy, server, recipe)
+        sent = [sum(len(t["content"]) for t in body["messages"]) for body in server.stats.bodies]
+    assert (first.verdict, second.verdict) == ("answered", "answered")
+    assert first.complete and second.complete
+    refused = [size > 4 * SmallServer.most + 3 for size in sent]
+    assert 0 < sum(refused) <= 2 and not any(refused[3:])  # not once more in the second question
+
+
+@pytest.mark.parametrize("recipe", ["naive", "clew"])
+async def test_a_server_that_reads_nothing_leaves_the_answer_without_a_model(
+    wordy: KnowledgeBase, recipe: str
+) -> None:
+    alone = await wordy.ask("Where was Ilse Brandvik of Marrow Bridge born?", recipe=recipe, k=10)
+    server = SmallServer(good())
+    server.most = 10
+    async with server:
+        answer, _ = await ask_server(wordy, server, recipe)
+    assert (answer.verdict, answer.complete) == ("answered", False)
+    assert answer.answer == alone.answer
+    assert "too many" in answer.note
 
 
 @pytest.mark.parametrize(

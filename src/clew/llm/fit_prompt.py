@@ -80,6 +80,9 @@ class PromptRoom:
         if size > self.beside(reply):
             return  # as is known by now
         share = size / max(1, self.window - reply)
+        if share * _SHRINK < _MIN_SHARE:  # no text is that dense: the window was only assumed
+            self.window = reply + int(size * _SHRINK / _MIN_SHARE)
+            share = size / max(1, self.window - reply)
         self._failed = min(share, self._failed or share)
         self._guessed = True
         await self._set(share * _SHRINK)

@@ -5,6 +5,7 @@ for all of them: choosing is easier than writing, and who chooses need not repea
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel
 
@@ -137,6 +138,19 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
     if planned.verdict == "refused":
         return direct
     return direct if direct.confidence > planned.confidence else planned
+
+
+def overrule(written: Answer, read: Answer) -> Answer:
+    """Return what was read, with a note of what the model said instead."""
+    said = (
+        f"the model wrote “{written.candidate}”"
+        if written.candidate
+        else "the model found no answer"
+    )
+    if written.note.startswith(NO_REPLY):  # then code quoted the candidate
+        said = NO_REPLY
+    note = f"{said}; what is read in the passages has more support"
+    return replace(read, note=note)
 
 
 def explain_unsupported(written: Answer) -> str:

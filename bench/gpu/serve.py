@@ -166,8 +166,9 @@ class ChatServer:
             body.get("max_tokens") or body.get("max_completion_tokens") or DEFAULT_MAX_TOKENS
         )
         if len(ids) + 1 >= self.batch.room:
-            fault = {"error": {"message": f"the prompt has {len(ids)} tokens, too many"}}
-            return web.json_response(fault, status=400)
+            said = f"the prompt has {len(ids)} tokens, of a context length of {self.batch.room}"
+            fault = {"message": said, "code": "context_length_exceeded"}
+            return web.json_response({"error": fault}, status=400)
         stops = body.get("stop") or []
         done = asyncio.get_running_loop().create_future()
         stops = [stops] if isinstance(stops, str) else list(stops)

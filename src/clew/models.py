@@ -68,10 +68,11 @@ class Models:
         # Kept with the replies: stored once, and never waits for another writer.
         key = f"window of {at.model} at {at.base_url}"
         if (key, at.window) not in self._rooms:
-            learned = f"{key}, share"
-            known = await self.key_values.get("reply", [key, learned])
+            known = await self.key_values.get("reply", [key])
             window = at.window or await self._find_window(at, key, known.get(key))
-            share = float(known.get(learned, 1.0))
+            # What was learnt beside another window, perhaps an assumed one, says nothing of this.
+            learned = f"{key}, share of {window}"
+            share = float((await self.key_values.get("reply", [learned])).get(learned, 1.0))
             room = PromptRoom(window, share, lambda new: self._keep(learned, str(new)))
             self._rooms.setdefault((key, at.window), room)
         return self._rooms[key, at.window]

@@ -436,3 +436,15 @@ def test_an_empty_page_is_empty() -> None:
     page = build_page(Evidence(), ALL_KINDS)
     assert page == EvidencePage((), page.left_out)
     assert page.describe().startswith("nothing")
+
+
+def test_a_page_that_is_too_long_loses_what_is_worth_least() -> None:
+    chunks = tuple(passage(f"Passage {n} of the mill. " * 20, at=n) for n in range(6))
+    evidence = replace(EVIDENCE, chunks=chunks)
+    page = build_page(evidence, replace(ALL_KINDS, total=9000))
+    text = page.fit(estimate_tokens(str(page)) - 200)
+    assert "Passage 0" in text and "Passage 5" not in text and "Passage 4" not in text
+    for number, item in enumerate(page.items, start=1):
+        assert item.text not in text or f"[{number}] {item.text}" in text  # as they were numbered
+    assert estimate_tokens(page.fit(30)) <= 30
+    assert page.fit(10**6) == str(page)

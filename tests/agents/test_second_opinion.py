@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from agent_asking import asking
 
+from clew.agents.answering.choose_answer import overrule
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer, Mode
-from clew.agents.graph_reader import overrule
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.testing.fakes import AgentScript

@@ -13,6 +13,7 @@ from clew.agents.answering.read import (
     choose_parent,
     select_passages_about,
 )
+from clew.agents.answering.write import NO_REPLY
 from clew.agents.citing.support import find_best_span, find_citations, has_invented_name
 from clew.agents.core.evidence_page import EvidencePage, build_page
 from clew.agents.core.messages import UNSUPPORTED_MARK
@@ -164,12 +165,13 @@ async def test_reject_mode_refuses_and_says_what_is_missing(valley: KnowledgeBas
 
 
 @pytest.mark.parametrize("said", ["", "I will not.", "{", '{"enough": "maybe"}', "[]", "x" * 5000])
-async def test_nonsense_is_a_refusal_with_the_evidence_kept(
-    valley: KnowledgeBase, said: str
-) -> None:
+async def test_nonsense_leaves_the_quotes_or_a_refusal(valley: KnowledgeBase, said: str) -> None:
+    refused = await answered(valley, said, "reject")
+    assert refused.verdict == "refused"
     answer = await answered(valley, said)
-    assert answer.verdict == "refused"
-    assert len(answer.evidence.chunks) == 3
+    assert answer.verdict == "answered" and answer.note.startswith(NO_REPLY)
+    assert answer.citations and all(one.quote in answer.answer for one in answer.citations)
+    assert len(answer.evidence.chunks) == len(refused.evidence.chunks) == 3
 
 
 @pytest.mark.parametrize("said", ["Hallowmere", "Hallowmere.", "`Hallowmere` [2]"])

@@ -5,6 +5,7 @@ without an answer. What a recipe answers goes through `ask` and the scorer as in
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -207,6 +208,25 @@ async def test_the_named_answer_and_the_whole_text_are_two_columns() -> None:
     names = RecipeOutput(answer="In Oslo, not in Bergen.", short="Bergen", answered=True)
     values = (await Scorer(["subem", "subem-short"]).score(question, names)).values
     assert values == {"subem": 1.0, "subem-short": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("gold", "value"),
+    [
+        ("The Bretton Woods system remained in place until 1973.", 1.0),  # as it was written
+        ("1973", 1.0),  # as it was named
+        ("A Yank In The R.A.F.", 0.0),
+        ("Martin Luther King Jr.", 0.0),
+    ],
+)
+async def test_a_sentence_is_compared_with_what_was_written(gold: str, value: float) -> None:
+    written = "The Bretton Woods system remained in place until 1973. [1]"
+    said = RecipeOutput(answer=written, short="1973", answered=True)
+    values = (await Scorer(["em", "f1"]).score(Question("q", "Until when?", (gold,)), said)).values
+    assert values == {"em": value, "f1": value}
+    longer = replace(said, answer=f"{written} Prices rose. It was founded in 1944.")
+    values = (await Scorer(["f1"]).score(Question("q", "Until when?", (gold,)), longer)).values
+    assert values["f1"] < 1.0 or gold == "1973"  # not the better of both
 
 
 async def test_rankings_of_passages_have_full_marks_and_none() -> None:

@@ -5,9 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from clew.agents.answering.extractive import extract_answer
 from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
-from clew.agents.answering.write import ask_own_knowledge, make_answer, make_refusal, write_answer
+from clew.agents.answering.write import ask_own_knowledge, make_answer, make_refusal
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, explain_no_model, is_unknown, localise
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
@@ -59,9 +58,7 @@ class Reader:
         retrieval = await RecordingRetriever(retrieve, book, top_k)(ctx, ctx.question)
         if retrieval.error:
             return make_refusal(ctx, retrieval.evidence, retrieval.error)
-        if ctx.chat("answer") is None:
-            return await extract_answer(ctx, retrieval.evidence, retrieval.found)
-        return await write_answer(ctx, retrieval.evidence, mode)
+        return await conclude(ctx, book, mode)
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ class IrCot:
                 NEXT_THOUGHT,
                 "think on",
                 question=ctx.question,
-                evidence=str(page),
+                evidence=page,
                 thoughts=thoughts,
             )
             if thought is None:

@@ -5,7 +5,6 @@ along chains, and code compares where the table of operators says so. With a mod
 and the direct answer over all evidence are both formed; the better supported one wins.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,26 +18,35 @@ from clew.agents.answering.choose_answer import (
     explain_unsupported,
     is_span_like,
     is_stated,
+    overrule,
 )
 from clew.agents.answering.exact_terms import find_long_form
 from clew.agents.answering.extractive import (
     QUOTED_NOTE,
     extract_answer,
+    name_best,
     quote_account,
     quote_under,
     quote_whole,
     wants_account,
 )
-from clew.agents.answering.finish import conclude, run_with_fallback
+from clew.agents.answering.finish import (
+    conclude,
+    conclude_briefly,
+    mark_incomplete,
+    run_with_fallback,
+)
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.quote_block import quote_block
 from clew.agents.answering.write import (
     NO_REPLY,
+    TOO_LONG,
     UNSUPPORTED,
     make_answer,
     quote_chain,
     write_answer,
 )
+from clew.agents.answering.write_account import write_account
 from clew.agents.citing.support import contains_answer
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
 from clew.agents.core.messages import (
@@ -63,7 +71,6 @@ from clew.agents.quote_units import (
 from clew.agents.reading.answer import (
     QuestionReader,
     RankedCandidate,
-    describe_best,
     load_rank,
 )
 from clew.agents.reading.confirm import confirm
@@ -71,12 +78,7 @@ from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.lists import (
     find_like,
-    find_others,
     is_count,
-    is_heading,
-    join_items,
-    list_items,
-    may_be_several,
     open_count,
     prefer_options,
     wants_several,
@@ -86,6 +88,7 @@ from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner
 from clew.context import Context
+from clew.llm.chat import ContextTooLong
 from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.retrieve.tidy import lower_capitals, restore_capitals
@@ -94,7 +97,6 @@ from clew.text.options import match_option, split_options
 from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
-MAY_BE_MORE = "these were found in separate sentences, and there may be more"
 _MAX_STEPS = 4  # questions of a model's plan
 _MIN_OPINION = 0.14  # a reader less sure than this finds no answer, which is a sign as well
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
@@ -164,7 +166,11 @@ class GraphReader:
     ) -> Answer:
         plan = await make_rule_plan(ctx) if self.rules else Plan((ctx.question,))
         if ctx.chat("answer") is not None:
-            return await self._answer_with_model(ctx, book, retriever, mode, plan)
+            try:
+                return await self._answer_with_model(ctx, book, retriever, mode, plan)
+            except ContextTooLong as error:
+                answer = await self._answer_alone(ctx, retriever, mode, TOO_LONG)
+                return mark_incomplete(answer, str(error))
         if plan.simple and self.plan and ctx.chat("plan") is not None:
             plan = await plan_and_check(ctx, most=_MAX_STEPS)
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
@@ -186,11 +192,9 @@ class GraphReader:
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
             return cite_exact(ctx, retrieval.evidence, spelled)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
-        broad = whole is None and await wants_account(ctx)
-        if broad and not await self._reads_list(ctx, retriever, retrieval):
-            wide = await replace(retriever, top_k=PASSAGES)(ctx, ctx.question)
-            if (account := await quote_account(ctx, wide.evidence, wide.found)) is not None:
-                return account
+        account = None if whole else await self._quote_account(ctx, retriever, retrieval)
+        if account is not None:
+            return account
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         asked = find_asked_term(ctx, read.evidence.chunks) if whole is None else None
         if whole is None:
@@ -200,6 +204,15 @@ class GraphReader:
             bound = asked.bound(units.candidate, units.confidence)
             units = replace(units, confidence=round(bound, 4))
         return widen_quotes(units)
+
+    async def _quote_account(
+        self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
+    ) -> Answer | None:
+        """Quote what covers a topic, of more passages than are read, where breadth is wanted."""
+        if not await wants_account(ctx) or await self._reads_list(ctx, retriever, retrieval):
+            return None
+        wide = await replace(retriever, top_k=PASSAGES)(ctx, ctx.question)
+        return await quote_account(ctx, wide.evidence, wide.found)
 
     async def _reads_list(
         self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
@@ -249,9 +262,9 @@ class GraphReader:
             named = await self._read_spans(asked, retriever, evidence)
             counted = await find_like(asked, retriever, named)
             if len({one.candidate.text for one in (*named[:1], *counted)}) > 1:
-                return self._name_best(asked, book, named, counted, count=True)
+                return name_best(asked, book, named, counted, count=True)
         like = await find_like(ctx, retriever, ranked)
-        return self._name_best(ctx, book, prefer_options(plan, ranked), like)
+        return name_best(ctx, book, prefer_options(plan, ranked), like)
 
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
@@ -263,40 +276,6 @@ class GraphReader:
         follow = None if technical else Follower(self.hops, self.beam)
         reader = QuestionReader(retriever, await load_rank(ctx), follow)
         return await reader.read(ctx, evidence.chunks)
-
-    def _name_best(
-        self,
-        ctx: Context,
-        book: Notebook,
-        ranked: list[RankedCandidate],
-        like: Sequence[RankedCandidate] = (),
-        *,
-        count: bool = False,
-    ) -> Answer:
-        """Name the best candidate and quote the sentence of each reading that led to it."""
-        if wants_several(ctx.question):  # a heading announces the list
-            ranked = sorted(ranked, key=lambda one: is_heading(one.candidate.readings[-1]))
-        best = ranked[0]
-        notes, items = best.notes(ctx.question), [best.candidate.text]
-        if may_be_several(ctx.question):
-            items = list_items(best.candidate.readings[-1])
-        if wants_several(ctx.question):
-            others = [] if count else find_others(ctx.question, ranked, items)
-            for other in {one.candidate.text: one for one in (*like, *others)}.values():
-                if other.candidate.text in items:
-                    continue
-                items.append(other.candidate.text)
-                notes += other.notes(ctx.question)[-1:]
-        for note in notes:
-            book.add(note)
-        short = join_items(items) if len(items) > 1 else best.candidate.text
-        short = f"{len(set(items))}: {short}" if count else short
-        answer = quote_chain(ctx, book.evidence(), notes, short)
-        if len(notes) > len(best.notes(ctx.question)):  # of a list that no sentence gives whole
-            told = "; ".join(filter(None, (answer.note, MAY_BE_MORE)))
-            answer = replace(answer, note=told, complete=False)
-        hints = describe_best(ranked)
-        return replace(answer, support=best.probability, hints=hints, kind="span")
 
     async def _compute(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan
@@ -341,14 +320,21 @@ class GraphReader:
         retrieval: Retrieval,
     ) -> Answer:
         """Let the model write, and the reader read where a short answer is asked for."""
-        written, evidence = await conclude(ctx, book, mode), retrieval.evidence
+        evidence, found = retrieval.evidence, retrieval.found
+        broad = await wants_account(ctx) and is_read_language(ctx.question)
+        whole = quote_under(ctx, evidence) if broad else None
+        whole = whole or quote_whole(ctx, evidence, found)
+        quoted = whole or await self._quote_account(ctx, retriever, retrieval) if broad else None
+        if quoted and (account := await write_account(ctx, quoted, mode)):
+            return account
+        written = await conclude_briefly(ctx, book, mode)
         if not self.second:
             return written
         if UNSUPPORTED in written.hints and self.give != "written":
             return await self._do_without(ctx, retriever, mode, written)
         if is_polar(ctx.question):
             return await self._ask_whether(ctx, book, written, evidence)
-        if quote_whole(ctx, evidence, retrieval.found) or await wants_account(ctx):
+        if whole or broad:
             return written
         if written.verdict == "refused" and mode == "reject":
             return written  # the model found too little: that counts
@@ -363,19 +349,25 @@ class GraphReader:
         In open mode the likelier of both is given, each judged by what speaks against it; a model
         that is wrong takes nothing from what is found without it, and adds nothing to it.
         """
-        bare, own = replace(ctx, models=None), replace(retriever, book=Notebook())
-        said = explain_unsupported(written)
-        async with bare.step("answer without the model", said) as step:
-            asked = step.ctx
-            found = await judge_answer(asked, await self._answer_one(asked, own.book, own, mode))
-            step.output = found.candidate or found.verdict
+        found = await self._answer_alone(ctx, retriever, mode, explain_unsupported(written))
         same = same_answer(written.candidate, found.candidate)
         if written.candidate and mode == "open" and not same:
             judged, contested = await self._judge_both(ctx, written, found)
             if contested.confidence < judged.confidence:
                 return judged
+        return found
+
+    async def _answer_alone(
+        self, ctx: Context, retriever: RecordingRetriever, mode: Mode, why: str
+    ) -> Answer:
+        """Answer as if there were no model; the note says why."""
+        bare, own = replace(ctx, models=None), replace(retriever, book=Notebook())
+        async with bare.step("answer without the model", why) as step:
+            asked = step.ctx
+            found = await judge_answer(asked, await self._answer_one(asked, own.book, own, mode))
+            step.output = found.candidate or found.verdict
         how = found.note.removeprefix(f"{explain_no_model(bare)}: ")
-        return replace(found, note="; ".join(filter(None, (said, how))))
+        return replace(found, note="; ".join(filter(None, (why, how))))
 
     async def _judge_both(
         self, ctx: Context, written: Answer, found: Answer
@@ -421,7 +413,7 @@ class GraphReader:
         """Form the reader's answer as well: both agree, or the better supported one is given."""
         if not ranked:
             return written
-        named = self._name_best(ctx, book, ranked)
+        named = name_best(ctx, book, ranked)
         read = await judge_answer(ctx, named)
         sure = read.confidence >= _MIN_CONFIDENCE
         if written.verdict == "refused" or written.note.startswith(NO_REPLY):
@@ -479,16 +471,3 @@ class GraphReader:
 def mark_undecided(answer: Answer) -> Answer:
     """Return what is near a question that no passage decides: it is no answer to rely on."""
     return replace(answer, hints={**answer.hints, "undecided": 1.0})
-
-
-def overrule(written: Answer, read: Answer) -> Answer:
-    """Return what was read, with a note of what the model said instead."""
-    said = (
-        f"the model wrote “{written.candidate}”"
-        if written.candidate
-        else "the model found no answer"
-    )
-    if written.note.startswith(NO_REPLY):  # then code quoted the candidate
-        said = NO_REPLY
-    note = f"{said}; what is read in the passages has more support"
-    return replace(read, note=note)

@@ -201,7 +201,7 @@ class GraphSearch:
             "refine background",
             Request(max_tokens=220),
             question=ctx.question,
-            evidence=str(page),
+            evidence=page,
         )
         book.background += keep_supported(reply.notes, page) if reply else ()
         return {}

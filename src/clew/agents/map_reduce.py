@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, Field
 
-from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer
-from clew.agents.answering.finish import run_with_fallback
-from clew.agents.answering.write import make_answer, make_refusal, write_answer
+from clew.agents.answering.extractive import QUOTED_NOTE
+from clew.agents.answering.finish import conclude, run_with_fallback
+from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.check import check_short_answer, cite_claims
 from clew.agents.citing.entailment import contains_names_and_numbers, has_same_polarity, parse_claim
 from clew.agents.citing.support import has_invented_name, measure_overlap
 from clew.agents.core.messages import UNSUPPORTED_MARK, explain_not_written, localise
-from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode, run_concurrently
 from clew.context import Context
 from clew.llm.chat import UNUSABLE_REPLY, Request
@@ -99,20 +99,13 @@ class MapReduce:
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
         if not retrieval.evidence.communities or ctx.modality == "text":
-            return await self._answer_without_reports(ctx, retrieval, mode)
+            return await conclude(ctx, book, mode)
         if ctx.chat("answer") is None:
             return await self._quote_reports(ctx, retrieval.evidence, mode)
         points = await self._map_reports(ctx, retrieval.evidence.communities)
         if not points:
             return make_refusal(ctx, retrieval.evidence, "no report is relevant to the question")
         return await self._reduce_points(ctx, retrieval.evidence, points, mode)
-
-    async def _answer_without_reports(
-        self, ctx: Context, retrieval: Retrieval, mode: Mode
-    ) -> Answer:
-        if ctx.chat("answer") is None:
-            return await extract_answer(ctx, retrieval.evidence, retrieval.found)
-        return await write_answer(ctx, retrieval.evidence, mode)
 
     # -- with a model
 

@@ -238,7 +238,9 @@ def drop_repeats(answer: Answer) -> Answer:
     kept, numbers, text = list[Citation](), dict[int, int](), answer.answer
     for number, cited in enumerate(answer.citations, start=1):
         quoted = f"“{cited.quote}” [{number}]"
-        same = (m for m, c in enumerate(kept, 1) if _repeats(cited, c, loosely=quoted in text))
+        # What a sentence only cites is not quoted yet.
+        shown = [quoted in text and f"“{c.quote}”" in text for c in kept]
+        same = (m for m, c in enumerate(kept, 1) if _repeats(cited, c, loosely=shown[m - 1]))
         if (first := next(same, 0)) and not answer.parts:
             text = re.sub(rf"\n?{re.escape(quoted)}(?=\n|\Z)", "", text, count=1)
             numbers[number] = first

@@ -204,7 +204,7 @@ class LogicRunner:
             "collect",
             _LIST_REQUEST,
             question=question,
-            evidence=str(page),
+            evidence=page,
         )
         items = []
         for listed in reply.items if reply else ():

@@ -284,7 +284,7 @@ class Youtu:
                 ctx, book.evidence(), ctx.layout.for_part(), beside=notes, reply=200, role="plan"
             )
             step = await ask_planner(
-                ctx, REFLECT, "reflect", question=ctx.question, notes=notes, evidence=str(page)
+                ctx, REFLECT, "reflect", question=ctx.question, notes=notes, evidence=page
             )
             if step is None or (step.action == "answer" and not is_unknown(step.text)):
                 return step.text.strip() if step else ""

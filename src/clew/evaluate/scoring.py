@@ -12,6 +12,7 @@ from clew.evaluate.judges import Judge, JudgeError, zero_scores
 from clew.evaluate.metrics.answers import (
     choice_accuracy,
     choice_f1,
+    is_sentence,
     reversion_accuracy,
     set_f1,
     statement_recall,
@@ -24,6 +25,7 @@ from clew.evaluate.metrics.registry import (
     GRAPH_METRICS,
     GROUND_METRICS,
     JUDGED_METRICS,
+    LIKE_GOLD_METRICS,
     REFUSAL_METRICS,
     SET_METRICS,
     SHORT_METRICS,
@@ -225,7 +227,9 @@ def _score_text(name: str, question: Question, answer: str, short: str) -> float
     everything = [", ".join(group[0] for group in groups)] if len(groups) > 1 else []
     if name in SHORT_METRICS:
         listed = len(groups) > 1 and set_f1(short, groups) == 1.0
-        return 1.0 if listed else SHORT_METRICS[name](short, question.answers)
+        # A sentence is compared with what was written, a name or a value with what was named.
+        told = all(map(is_sentence, question.answers)) and name in LIKE_GOLD_METRICS
+        return 1.0 if listed else SHORT_METRICS[name](answer if told else short, question.answers)
     # A response names its answer apart from its sentences: either may have what was asked for.
     golds = [*question.answers, *everything]
     return max(FULL_METRICS[name](text, golds) for text in (answer, short))

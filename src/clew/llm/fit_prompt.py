@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.chat import Chat, ContextTooLong, Reply, Request, TextCallback
 from clew.llm.openai_api import cut_to_tokens, estimate_prompt_tokens, estimate_tokens
 
 _MIN_ROOM = 64  # tokens of inputs shown however small the window is
@@ -13,9 +14,27 @@ _CUT = " …"
 
 _SHARE_STEP = 0.05  # few steps, so that prompts stay the same from call to call
 _MIN_SHARE = 0.25  # one token for each byte
-_SHRINK = 0.6  # after a prompt that was too long
+_SHRINK = 0.6  # of the size of a prompt that was too long
 _TEACHING_PART = 4  # only prompts that fill this part of the window teach: framing hardly counts
 _MIN_TOLD_WINDOW = 256
+REPLY_TOKENS = 256
+"""Reserved for a reply without a limit."""
+
+
+class Shortenable(Protocol):
+    """A text that knows what to leave out first; anything else is cut where it is longest."""
+
+    def __str__(self) -> str:
+        """Return the whole text."""
+        ...
+
+    def fit(self, tokens: int, /) -> str:
+        """Return what is worth most in at most so many tokens."""
+        ...
+
+
+PromptInput = str | Shortenable
+"""What fills a place of a prompt."""
 
 
 @dataclass
@@ -31,7 +50,9 @@ class PromptRoom:
     """Estimated tokens per token that the model counts, at most 1."""
     save: Callable[[float], Awaitable[None]] | None = None
     _failed: float | None = None
-    """The share at which a prompt was too long, until a count corrects the guess made then."""
+    """The least share at which a prompt was too long."""
+    _guessed: bool = False
+    """Whether the share is a guess made then, which no count has corrected yet."""
 
     def beside(self, reply: int) -> int:
         """Return the tokens, as estimated, that a prompt may have beside a reply."""
@@ -44,17 +65,27 @@ class PromptRoom:
         measured = int(estimated / counted / _SHARE_STEP) * _SHARE_STEP
         if self._failed is not None:
             measured = min(measured, self._failed - _SHARE_STEP)
-        if measured < self.share or self._failed is not None:
-            self._failed = None
+        if measured < self.share or self._guessed:
+            self._guessed = False
             await self._set(measured)
 
-    async def shrink(self, told: int | None) -> None:
-        """Make room after a prompt that was too long: the window as told, else a smaller share."""
+    async def shrink(self, size: int, reply: int, told: int | None) -> None:
+        """Make room after a prompt of this size, as estimated, was too long beside a reply.
+
+        The window is as told. A prompt that should fit it has more tokens than estimated, or the
+        window was only assumed: later ones are made smaller than this one.
+        """
         if told is not None and _MIN_TOLD_WINDOW <= told < self.window:
             self.window = told
-        else:
-            self._failed = self.share if self._failed is None else self._failed
-            await self._set(self.share * _SHRINK)
+        if size > self.beside(reply):
+            return  # as is known by now
+        share = size / max(1, self.window - reply)
+        if share * _SHRINK < _MIN_SHARE:  # no text is that dense: the window was only assumed
+            self.window = reply + int(size * _SHRINK / _MIN_SHARE)
+            share = size / max(1, self.window - reply)
+        self._failed = min(share, self._failed or share)
+        self._guessed = True
+        await self._set(share * _SHRINK)
 
     async def _set(self, share: float) -> None:
         self.share = round(min(1.0, max(share, _MIN_SHARE)), 4)
@@ -76,8 +107,13 @@ class WindowedChat:
         return self.inner.name
 
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
-        """Forward the request, and learn from its usage; prompts are cut before they are filled."""
-        reply = await self.inner(request, on_text)
+        """Forward the request and learn from its usage, or from that it was too long."""
+        try:
+            reply = await self.inner(request, on_text)
+        except ContextTooLong as error:
+            size = estimate_prompt_tokens(request.messages)
+            await (await self.room()).shrink(size, request.max_tokens or REPLY_TOKENS, error.window)
+            raise
         if reply.usage.calls == 1:  # neither cached nor several
             room = await self.room()
             await room.learn(estimate_prompt_tokens(request.messages), reply.usage.prompt_tokens)
@@ -95,29 +131,31 @@ def find_windowed(chat: Chat) -> WindowedChat | None:
 
 
 def fit_inputs(
-    inputs: Mapping[str, str], documents: frozenset[str], room: int
+    inputs: Mapping[str, PromptInput], documents: frozenset[str], room: int
 ) -> tuple[dict[str, str], str]:
     """Cut inputs to `room` tokens, documents first; also say what was cut, "" if nothing was."""
     room = max(room, _MIN_ROOM)
-    if sum(estimate_tokens(text) for text in inputs.values()) <= room:
-        return dict(inputs), ""
+    whole = {name: str(text) for name, text in inputs.items()}
+    if sum(map(estimate_tokens, whole.values())) <= room:
+        return whole, ""
     plain = {name: text for name, text in inputs.items() if name not in documents}
     fitted = _share(plain, room if len(plain) == len(inputs) else room // 2)
     left = room - sum(estimate_tokens(text) for text in fitted.values())
     fitted |= _share({name: inputs[name] for name in inputs if name in documents}, left)
     cut = [
         f"{name} from {estimate_tokens(text)} to {estimate_tokens(fitted[name])} tokens"
-        for name, text in inputs.items()
+        for name, text in whole.items()
         if fitted[name] != text
     ]
     return {name: fitted[name] for name in inputs}, ", ".join(cut)
 
 
-def _share(texts: Mapping[str, str], room: int) -> dict[str, str]:
+def _share(texts: Mapping[str, PromptInput], room: int) -> dict[str, str]:
     """Cut texts to fit together; a short one leaves its share to the others."""
     shared: dict[str, str] = {}
-    for name in sorted(texts, key=lambda name: len(texts[name])):
-        shared[name] = shorten_text(texts[name], room // (len(texts) - len(shared)))
+    for name in sorted(texts, key=lambda name: len(str(texts[name]))):
+        text, own = texts[name], room // (len(texts) - len(shared))
+        shared[name] = shorten_text(text, own) if isinstance(text, str) else text.fit(own)
         room -= estimate_tokens(shared[name])
     return shared
 

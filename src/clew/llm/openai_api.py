@@ -318,12 +318,14 @@ _CONTENT_POLICY = re.compile(
     r"moderat|flagged|content.?(?:policy|filter|management)|harmful|inappropriate|prohibited.content",
     re.IGNORECASE,
 )
-# As OpenAI, vLLM, llama.cpp, Anthropic, Gemini, Mistral, Groq and TGI word it.
-_TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
+_PAYLOAD_TOO_LARGE = 413
+_TOO_LONG_STATUSES = frozenset({400, 422, 500})
+# Every endpoint words it otherwise, but says of what there is too much, and that there is.
 _TOO_LONG = re.compile(
-    r"context.?(?:length|window|size)|\b(?:prompt|inputs?|messages)\b.{0,60}\btoo (?:long|large)"
-    r"|\btoo many (?:input |prompt )?tokens|\btokens?\b.{0,60}(?:exceed|must be <=)"
-    r"|exceed.{0,60}\btokens?\b|reduce the length",
+    r"(?=.*(?:\b(?:prompt|messages?|tokens?|inputs?(?! validation))\b|context|上下文|输入))"
+    r".*(?:context.?(?:length|window|size)|\btoo (?:long|large|many|big)\b|exceed|overflow|<=|> ?\d"
+    r"|\b(?:long|great|larg)er than\b|\breduce\b|\bshorten|\bdoes not fit\b|length should be"
+    r"|\bmaximum (?:number|of)\b|\blimit of\b|超[过出]|[过太]长)",
     re.IGNORECASE,
 )
 _TOLD_WINDOW = re.compile(
@@ -337,7 +339,7 @@ def error_from_response(
     status: int, headers: Mapping[str, str], raw: bytes, model: str, base_url: str
 ) -> ModelError:
     """Build the exception for an HTTP error, with advice on what to do."""
-    text, code = _parse_error_message(raw)
+    text, code, fields = _parse_error_message(raw)
     if (
         status == 403
         and _CONTENT_POLICY.search(f"{code} {text}")
@@ -365,8 +367,11 @@ def error_from_response(
             status=status,
         )
     failed = f"{base_url} failed on {model!r} (HTTP {status}: {text})."
-    if status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {text}"):
-        return ContextTooLong(failed, status=status, window=_parse_told_window(text))
+    told = f"{code} {fields.get('type', '')} {text}"
+    too_long = status in _TOO_LONG_STATUSES and _TOO_LONG.match(told)
+    if too_long or status == _PAYLOAD_TOO_LARGE:
+        window = _parse_token_count(fields.get("n_ctx"))  # llama.cpp's server
+        return ContextTooLong(failed, status=status, window=window or _parse_told_window(text))
     return EndpointError(
         failed,
         status=status,
@@ -390,7 +395,7 @@ def error_from_body(
         return None
     status = _infer_status(error) if isinstance(error, Mapping) else None
     raw = json.dumps({"error": error}, default=str).encode()
-    text, code = _parse_error_message(raw)
+    text, code, _ = _parse_error_message(raw)
     if status is not None or code in BILLING_CODES:
         return error_from_response(status or 402, headers, raw, model, base_url)
     return EndpointError(
@@ -428,20 +433,21 @@ def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None
     return max(0.0, (moment - now).total_seconds())
 
 
-def _parse_error_message(raw: bytes) -> tuple[str, str]:
-    """The endpoint's error message on one line, and its error code."""
+def _parse_error_message(raw: bytes) -> tuple[str, str, Mapping[str, Any]]:
+    """The endpoint's error message on one line, its error code, and all that it says of it."""
     try:
         body = parse_json(raw)
     except ValueError:
         body = raw.decode("utf-8", "replace")
-    text, code = body, ""
+    text, code, fields = body, "", dict[str, Any]()
     if isinstance(body, dict):
         error = body.get("error", body.get("detail", body))
         if isinstance(error, dict):
+            fields = error
             text, code = error.get("message", error), str(error.get("code") or "")
             param = error.get("param")
             text = f"{text} ('{param}')" if param and f"'{param}'" not in str(text) else text
         else:
             text = error
     line = " ".join(repair_surrogates(str(text)).split())
-    return (line[:300] + "…" if len(line) > 300 else line or "no explanation"), code
+    return (line[:300] + "…" if len(line) > 300 else line or "no explanation"), code, fields

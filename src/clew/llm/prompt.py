@@ -18,7 +18,7 @@ from typing import Generic, TypeVar, cast
 
 from clew.errors import ConfigError
 from clew.llm.chat import Chat, ContextTooLong, Message, MessageRole, Reply, Request, TextCallback
-from clew.llm.fit_prompt import find_windowed, fit_inputs
+from clew.llm.fit_prompt import REPLY_TOKENS, PromptInput, find_windowed, fit_inputs
 from clew.llm.json_repair import strip_thinking
 from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
 from clew.llm.parse import Out, example_json
@@ -39,7 +39,6 @@ Section = tuple[MessageRole, str]
 Got = TypeVar("Got")
 DEFAULT_REQUEST = Request()
 _MAX_SHORTER_PROMPTS = 2  # tries after a prompt that was too long
-_REPLY_TOKENS = 256  # reserved for a reply without a limit
 _REPAIR_TOKENS = 100  # of the request to repair a reply, and of the fences
 
 
@@ -149,13 +148,25 @@ class Prompt(Generic[Out]):
         )
 
     async def ask(
-        self, chat: Chat, /, *, language: str = "en", like: Request = DEFAULT_REQUEST, **inputs: str
+        self,
+        chat: Chat,
+        /,
+        *,
+        language: str = "en",
+        like: Request = DEFAULT_REQUEST,
+        **inputs: PromptInput,
     ) -> Out:
         """Ask and return the answer; `like` sets temperature, limits, seed and sample."""
         return (await self.ask_detailed(chat, language=language, like=like, **inputs)).value
 
     async def ask_detailed(
-        self, chat: Chat, /, *, language: str = "en", like: Request = DEFAULT_REQUEST, **inputs: str
+        self,
+        chat: Chat,
+        /,
+        *,
+        language: str = "en",
+        like: Request = DEFAULT_REQUEST,
+        **inputs: PromptInput,
     ) -> StructuredAnswer[Out]:
         """Ask and return the answer with its usage and what was dropped."""
         shape = estimate_tokens(example_json(self.out))
@@ -195,7 +206,7 @@ class TextPrompt:
         language: str = "en",
         like: Request = DEFAULT_REQUEST,
         on_text: TextCallback | None = None,
-        **inputs: str,
+        **inputs: PromptInput,
     ) -> str:
         """Ask and return the text without thinking and repetition; `on_text` gets it unfiltered."""
 
@@ -214,9 +225,7 @@ async def send_fitting(chat: Chat, name: str, send: Callable[[], Awaitable[Got]]
         assert windowed is not None
         try:
             return await send()
-        except ContextTooLong as error:
-            room = await windowed.room()
-            await room.shrink(error.window)
+        except ContextTooLong:  # the chat has learnt how little fits
             windowed.on_cut(f"{name}: too long for the model; sent again, shorter")
     return await send()
 
@@ -224,7 +233,7 @@ async def send_fitting(chat: Chat, name: str, send: Callable[[], Awaitable[Got]]
 async def _render_within(
     chat: Chat,
     template: PromptTemplate,
-    inputs: Mapping[str, str],
+    inputs: Mapping[str, PromptInput],
     language: str,
     like: Request,
     reserved: int = 0,
@@ -235,8 +244,8 @@ async def _render_within(
     """
     windowed = find_windowed(chat)
     if windowed is None:
-        return template.render(inputs, language), None
-    limit = (await windowed.room()).beside(like.max_tokens or _REPLY_TOKENS)
+        return template.render({name: str(text) for name, text in inputs.items()}, language), None
+    limit = (await windowed.room()).beside(like.max_tokens or REPLY_TOKENS)
     empty = template.render(dict.fromkeys(inputs, ""), language)
     room = limit - estimate_prompt_tokens(empty) - reserved - _REPAIR_TOKENS
     fitted, cut = fit_inputs(inputs, template.documents, room)

@@ -5,6 +5,7 @@ for all of them: choosing is easier than writing, and who chooses need not repea
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel
 
@@ -17,9 +18,8 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.answer import RankedCandidate
 from clew.agents.reading.spans import asked_words, same_answer
 from clew.context import Context
-from clew.errors import ParseError
 from clew.llm.budget import BudgetExceeded
-from clew.llm.chat import Request
+from clew.llm.chat import UNUSABLE_REPLY, Request
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.text.options import spell_out_choice, split_options
@@ -70,10 +70,10 @@ async def choose_answer(
                 language=prompt_language(ctx.question),
                 like=Request(max_tokens=_MAX_TOKENS),
                 question=ctx.question,
-                evidence=str(page),
+                evidence=page,
                 answers=numbered,
             )
-        except (ParseError, BudgetExceeded) as error:
+        except (*UNUSABLE_REPLY, BudgetExceeded) as error:
             step.output = f"no choice: {error}"
             return ""
         chosen = answers[reply.choice - 1] if 0 < reply.choice <= len(answers) else ""
@@ -138,6 +138,19 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
     if planned.verdict == "refused":
         return direct
     return direct if direct.confidence > planned.confidence else planned
+
+
+def overrule(written: Answer, read: Answer) -> Answer:
+    """Return what was read, with a note of what the model said instead."""
+    said = (
+        f"the model wrote “{written.candidate}”"
+        if written.candidate
+        else "the model found no answer"
+    )
+    if written.note.startswith(NO_REPLY):  # then code quoted the candidate
+        said = NO_REPLY
+    note = f"{said}; what is read in the passages has more support"
+    return replace(read, note=note)
 
 
 def explain_unsupported(written: Answer) -> str:

@@ -21,14 +21,22 @@ from clew.agents.answering.quote_block import (
     quote_block,
 )
 from clew.agents.answering.units import stem_words, weigh_words
-from clew.agents.answering.write import make_answer, make_refusal
+from clew.agents.answering.write import make_answer, make_refusal, quote_chain
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
-from clew.agents.core.scratchpad import Note
+from clew.agents.core.scratchpad import Note, Notebook
 from clew.agents.core.types import Answer
-from clew.agents.reading.answer import rank_readings
+from clew.agents.reading.answer import RankedCandidate, describe_best, rank_readings
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.confirm import confirm
+from clew.agents.reading.lists import (
+    find_others,
+    is_heading,
+    join_items,
+    list_items,
+    may_be_several,
+    wants_several,
+)
 from clew.agents.reading.same_question import find_under_question
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import is_polar
@@ -44,6 +52,7 @@ from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Evidence, Found, Passage, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
+MAY_BE_MORE = "these were found in separate sentences, and there may be more"
 _MAX_PASSAGES = 5
 _YEAR = re.compile(r"\d{4}")
 _SURE = 0.75  # least probability that breadth is wanted where no rule says so
@@ -182,6 +191,40 @@ async def _read_candidate(ctx: Context, evidence: Evidence) -> tuple[Note | None
     if not ranked:
         return None, 0.0
     return ranked[0].notes(ctx.question)[-1], ranked[0].probability
+
+
+def name_best(
+    ctx: Context,
+    book: Notebook,
+    ranked: list[RankedCandidate],
+    like: Sequence[RankedCandidate] = (),
+    *,
+    count: bool = False,
+) -> Answer:
+    """Name the best candidate and quote the sentence of each reading that led to it."""
+    if wants_several(ctx.question):  # a heading announces the list
+        ranked = sorted(ranked, key=lambda one: is_heading(one.candidate.readings[-1]))
+    best = ranked[0]
+    notes, items = best.notes(ctx.question), [best.candidate.text]
+    if may_be_several(ctx.question):
+        items = list_items(best.candidate.readings[-1])
+    if wants_several(ctx.question):
+        others = [] if count else find_others(ctx.question, ranked, items)
+        for other in {one.candidate.text: one for one in (*like, *others)}.values():
+            if other.candidate.text in items:
+                continue
+            items.append(other.candidate.text)
+            notes += other.notes(ctx.question)[-1:]
+    for note in notes:
+        book.add(note)
+    short = join_items(items) if len(items) > 1 else best.candidate.text
+    short = f"{len(set(items))}: {short}" if count else short
+    answer = quote_chain(ctx, book.evidence(), notes, short)
+    if len(notes) > len(best.notes(ctx.question)):  # of a list that no sentence gives whole
+        told = "; ".join(filter(None, (answer.note, MAY_BE_MORE)))
+        answer = replace(answer, note=told, complete=False)
+    hints = describe_best(ranked)
+    return replace(answer, support=best.probability, hints=hints, kind="span")
 
 
 def note_span(question: str, passage: Passage, span: tuple[int, int]) -> Note:

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer
+from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, wants_account
 from clew.agents.answering.read import make_note
 from clew.agents.answering.write import (
     NO_REPLY,
@@ -15,11 +15,13 @@ from clew.agents.answering.write import (
     quote_chain,
     write_answer,
 )
+from clew.agents.answering.write_account import give_account
 from clew.agents.citing.entailment import Quote, is_entailed, swaps_names
 from clew.agents.citing.support import contains_answer
 from clew.agents.core.messages import YES_NO, all_translations, is_unknown, localise
 from clew.agents.core.scratchpad import Note, Notebook
 from clew.agents.core.types import Answer, Mode
+from clew.agents.reading.lists import wants_several
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.errors import AuthError, ModelError
@@ -91,8 +93,13 @@ def _add_failure_note(book: Notebook, answer: Answer) -> Answer:
     return replace(answer, note="; ".join(filter(None, (answer.note, failure_note))))
 
 
-async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") -> Answer:
-    """Write the answer from all notes and evidence; `short` is the answer that code computed."""
+async def conclude(
+    ctx: Context, book: Notebook, mode: Mode, short: str = "", said: str = ""
+) -> Answer:
+    """Write the answer from all notes and evidence; `short` is the answer that code computed.
+
+    Where breadth is wanted that is an account, with what the agent has `said` itself.
+    """
     evidence = book.evidence()
     if short:
         if mode == "reject" and not _has_citation(book.notes):
@@ -100,6 +107,13 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
         if ctx.chat("answer") is None:
             return quote_chain(ctx, evidence, book.notes, short)
         return compose_answer(ctx, evidence, book.notes, short)
+    account = await give_account(ctx, evidence, book.first_hits(), mode, said)
+    return account or await conclude_briefly(ctx, book, mode)
+
+
+async def conclude_briefly(ctx: Context, book: Notebook, mode: Mode) -> Answer:
+    """Write a short answer from all notes and evidence; quote what is near if no model can."""
+    evidence = book.evidence()
     if mode == "reject" and book.notes and not any(note.has_answer for note in book.notes):
         return make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     if ctx.chat("answer") is None:
@@ -125,6 +139,8 @@ async def conclude_with_citation(
     short = _shorten(ctx.question, final.strip().rstrip(".。"))
     if not short or is_unknown(short):
         return await conclude(ctx, book, mode)
+    if await wants_account(ctx) and not wants_several(ctx.question):
+        return await conclude(ctx, book, mode, said=short)
     written = None
     if len(split_words(short)) > _MAX_SHORT_WORDS:
         written = await conclude(ctx, book, mode)

@@ -149,7 +149,7 @@ async def _ask(ctx: Context, prompt: Prompt[Out], question: str, page: EvidenceP
         language=prompt_language(question),
         like=Request(max_tokens=READ_REPLY_TOKENS),
         question=question,
-        evidence=str(page),
+        evidence=page,
     )
 
 

@@ -26,7 +26,7 @@ from clew.agents.core.scratchpad import Note
 from clew.agents.core.types import Answer, Mode
 from clew.context import AnswerDelta, Context, EventListener, TraceStep
 from clew.errors import ParseError
-from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.chat import UNUSABLE_REPLY, Chat, Reply, Request, TextCallback
 from clew.llm.fit_prompt import shorten_text
 from clew.llm.json_repair import strip_thinking, unescape
 from clew.llm.openai_api import estimate_tokens
@@ -93,6 +93,8 @@ STYLE = PromptTemplate("style", frozenset({"style"}))
 _SHOWN_SCORE = re.compile(r"\s*\(score \d+\.\d\d\)")  # as an evidence page writes it
 NO_REPLY = "the model gave no usable answer"
 """What is missing where a model writes nothing that can be read."""
+TOO_LONG = "the prompt is too long for the model, however little evidence is shown"
+"""Why a model that works is not asked."""
 UNSUPPORTED = "unsupported"
 """The hint of a reply that cannot be read, or whose answer no passage supports."""
 LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
@@ -106,7 +108,11 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
     if not page.items:
         return await _answer_without_evidence(ctx, evidence, mode, "no passage was found")
     async with ctx.step("write", ctx.question) as step:
-        reply = await _ask_writer(step.ctx, page, notes)
+        prompt, inputs = WRITE_GRAPH if page.has_graph else WRITE, dict[str, str]()
+        if notes:
+            prompt = CONCLUDE_GRAPH if page.has_graph else CONCLUDE
+            inputs["notes"] = notes
+        reply = await ask_writer(step.ctx, prompt, page, _MAX_ANSWER_TOKENS, **inputs)
         step.output = (
             "no usable reply" if reply is None else reply.short or f"enough: {reply.enough}"
         )
@@ -169,19 +175,23 @@ def _cut_notes(ctx: Context, notes: str, window: int) -> str:
     return cut
 
 
-async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAnswer | None:
+async def ask_writer(
+    ctx: Context, prompt: Prompt[WrittenAnswer], page: EvidencePage, tokens: int, **inputs: str
+) -> WrittenAnswer | None:
+    """Ask the model, streaming its sentences; None if what it replies cannot be read at all."""
     chat = ctx.chat("answer")
     assert chat is not None
     streaming = StreamingChat(StyledChat.wrap(chat, ctx), ctx.on_event)
-    language, like = prompt_language(ctx.question), Request(max_tokens=_MAX_ANSWER_TOKENS)
-    inputs = {"question": ctx.question, "evidence": str(page)}
-    if notes:
-        prompt = CONCLUDE_GRAPH if page.has_graph else CONCLUDE
-        inputs["notes"] = notes
-    else:
-        prompt = WRITE_GRAPH if page.has_graph else WRITE
+    language, like = prompt_language(ctx.question), Request(max_tokens=tokens)
     try:
-        reply = await prompt.ask(streaming, language=language, like=like, **inputs)
+        reply = await prompt.ask(
+            streaming,
+            language=language,
+            like=like,
+            question=ctx.question,
+            evidence=page,
+            **inputs,
+        )
     except ParseError as error:
         return read_prose(error.reply) or _read_name(error.reply, page)
     return drop_copied(reply, _example_answer(prompt.template, language), page)
@@ -266,7 +276,7 @@ async def ask_own_knowledge(ctx: Context) -> ModelKnowledge | None:
                 like=Request(max_tokens=_MAX_ANSWER_TOKENS),
                 question=ctx.question,
             )
-        except ParseError as error:
+        except UNUSABLE_REPLY as error:
             step.output = f"no usable reply: {error}"
             return None
         step.output = known.short or known.answer

@@ -79,19 +79,31 @@ async def check_sentences(
     """
     lines: list[str] = []
     citations: list[Citation] = []
+    for text, found in await cite_sentences(ctx, written, passages, facts):
+        citations += [c for c in dict.fromkeys(found) if c not in citations]
+        marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
+        if marks:
+            lines.append(f"{text} {marks}")
+        elif mode == "open":
+            lines.append(f"{text} {localise(ctx.question, UNSUPPORTED_MARK)}")
+    return lines, citations
+
+
+async def cite_sentences(
+    ctx: Context,
+    written: Sequence[tuple[str, Sequence[int]]],
+    passages: Sequence[Passage],
+    facts: Sequence[Statement] = (),
+) -> list[tuple[str, list[Citation]]]:
+    """Return each sentence with the citations that support it: none where nothing does."""
+    cited: list[tuple[str, list[Citation]]] = []
     previous = ""
     for several, sources in written:
         for text in _split_sentences(several):
             found = await cite_claims(ctx, text, sources, passages, facts)
-            found = _filter_by_pronoun_subject(text, previous, found, passages)
-            citations += [c for c in dict.fromkeys(found) if c not in citations]
-            marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
-            if marks:
-                lines.append(f"{text} {marks}")
-            elif mode == "open":
-                lines.append(f"{text} {localise(ctx.question, UNSUPPORTED_MARK)}")
+            cited.append((text, _filter_by_pronoun_subject(text, previous, found, passages)))
             previous = text
-    return lines, citations
+    return cited
 
 
 def _split_sentences(text: str) -> list[str]:

@@ -5,7 +5,7 @@ one line, so that no document can imitate another line or a heading.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from clew.config import Role
 from clew.context import Context, TraceStep
 from clew.layout import EvidenceKind, Layout, Section
-from clew.llm.fit_prompt import cut_line
+from clew.llm.fit_prompt import cut_line, shorten_text
 from clew.llm.openai_api import estimate_tokens
 from clew.types import Evidence, NamedEntity, Passage, Report, Route, Statement
 
@@ -46,6 +46,8 @@ class EvidenceLine:
     sources: tuple[Passage, ...]
     facts: tuple[str, ...] = ()
     """The texts of the facts that it states."""
+    place: float = 0.0
+    """Its place among those of its kind, from 0 for the best to 1."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,27 @@ class EvidencePage:
         text += f"; {self.repeated} say nothing new" if self.repeated else ""
         return f"{text}; left out: {', '.join(cut)}" if cut else text
 
+    def fit(self, tokens: int) -> str:
+        """Format within so many tokens: of each kind the last lines are left out, not renumbered.
+
+        One line is always left, and cut.
+        """
+        left = sorted(range(len(self.items)), key=lambda at: self.items[at].place)
+        while len(left) > 1 and estimate_tokens(self._format(left)) > tokens:
+            left.pop()
+        return shorten_text(self._format(left), tokens)
+
     def __str__(self) -> str:
         """Format for a prompt, with a heading before each kind if there is more than text."""
+        return self._format(range(len(self.items)))
+
+    def _format(self, shown: Collection[int]) -> str:
+        """Format some of the lines, each with its number."""
         rows: list[str] = []
         kind = None
         for number, item in enumerate(self.items, start=1):
+            if number - 1 not in shown:
+                continue
             if self.has_graph and item.kind != kind:
                 kind = item.kind
                 rows.append(f"{HEADINGS[kind]}:")
@@ -160,6 +178,7 @@ def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> Evi
         if section.grouped:
             offered = _group_by_passage(offered)
         chosen, used = _fill(offered, section, budget)
+        chosen = [replace(one, place=at / len(chosen)) for at, one in enumerate(chosen)]
         items += reversed(chosen) if section.best_last else chosen
         hidden = len(new) - sum(max(1, len(item.facts)) for item in chosen)
         left_out.append((section.kind, hidden if section.grouped else len(new) - len(chosen)))

@@ -11,6 +11,7 @@ from clew.agents.core.plan import Plan, ValidatedQuestions, validate_questions
 from clew.agents.rules.question_analysis import find_names
 from clew.context import Context, TraceStep
 from clew.llm.chat import UNUSABLE_REPLY, Request
+from clew.llm.fit_prompt import PromptInput
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.retrieve.question import content_words
@@ -77,7 +78,11 @@ EXPAND = Prompt(
 
 
 async def ask_planner(
-    ctx: Context, prompt: Prompt[Out], name: str, like: Request = _SHORT_REPLY, **inputs: str
+    ctx: Context,
+    prompt: Prompt[Out],
+    name: str,
+    like: Request = _SHORT_REPLY,
+    **inputs: PromptInput,
 ) -> Out | None:
     """Ask the planning model; return None, with a line in the trace, when the reply is unusable."""
     async with ctx.step(name, ctx.question) as step:

@@ -14,6 +14,7 @@ from clew.text.unicode import UNSPACED, nfc, split_words
 from clew.text.word_forms import function_words
 
 _SAID = 0.6  # of the words of a statement that an answer has to have
+_SENTENCE_WORDS = 6  # least words of a sentence: "Martin Luther King Jr." is a name
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _TOKEN = re.compile(f"[{UNSPACED}]|[^{UNSPACED}\\s]+")
@@ -44,6 +45,12 @@ def is_same_answer(one: str, other: str) -> bool:
 _SEPARATOR = r"(?:[,;|&\n、，；]|(?<!\d)/|/(?!\d)|\b(?i:and|or)\b|以及|[和及与與或])"
 _SEPARATORS = re.compile(rf"{_SEPARATOR}(?:\s*{_SEPARATOR})*")
 _ITEM_NUMBER = re.compile(r"\s*\(?\d{1,3}[.)](?:\s+|(?=[^\W\d_]))")  # "2. London", "2.伦敦"
+
+
+def is_sentence(gold: str) -> bool:
+    """Whether a gold answer is a whole sentence, not a name or a value: it ends as one does."""
+    ends = gold.rstrip(" \"'”’)").endswith((".", "。"))
+    return ends and len(answer_tokens(gold)) >= _SENTENCE_WORDS
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:

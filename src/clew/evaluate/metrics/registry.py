@@ -73,7 +73,9 @@ SHORT_METRICS: dict[str, AnswerMetric] = {
     "f1": f1,
     "subem-short": sub_exact_match,
 }
-"""Computed on the short answer."""
+"""Computed on the short answer …"""
+LIKE_GOLD_METRICS = frozenset({"em", "f1"})
+"""… but these are computed on the whole text where the gold answer is a sentence."""
 SET_METRICS: dict[str, ListMetric] = {"set-f1": set_f1}
 """Computed on the short answer as a list, against all gold answers with their aliases."""
 FULL_METRICS: dict[str, AnswerMetric] = {"subem": sub_exact_match, "rouge-l": rouge_l}

@@ -126,3 +126,43 @@ def test_an_answer_is_the_value_of_one_cell() -> None:
         text[slice(*keep_in_cell("What is the resistance of S2?", text, start, start + 12))] == "87"
     )
     assert keep_in_cell("What is it?", text, start, start + 2) == (start, start + 2)
+
+
+WEAVER = """WEAVER
+
+DESCRIPTION
+       Weaver prints a pattern. Signs stand behind a stroke, and a tie
+       is set by its number.
+
+SIGNS
+       /k     knits a stitch through the front loop
+
+       /w     winds the yarn on the shuttle
+
+       /W     wraps the yarn twice around the needle and turns the
+              work
+
+TIES
+       Every tie needs wool. The ties are these.
+
+       Tie     Wool     Rest
+       ------------------------
+       -1      20 g     5 g
+       -2      45 g     8 g
+"""
+OVEN = """<h1>Oven</h1><p>The panel shows %A and the like.</p><dl><dt>A<dd>The door is open.
+<dt>B<dd>The lower fan is blocked.<dt>H<dd>The water tank is empty.</dl>"""
+
+
+async def test_a_sign_and_a_row_are_found_by_what_they_are_called(tmp_path: Path) -> None:
+    (tmp_path / "weaver.txt").write_text(WEAVER, encoding="utf-8")
+    (tmp_path / "oven.html").write_text(OVEN, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "weaver.txt", tmp_path / "oven.html"])
+    wraps = await base.ask("What does /W do?")
+    assert wraps.citations[0].quote.startswith("/W\n:   wraps the yarn twice")
+    tank = await base.ask("What does %H mean?")
+    assert tank.citations[0].quote == "H\n:   The water tank is empty."
+    rest = await base.ask("What is the rest of tie -2?")
+    assert rest.candidate == "8 g"
+    await base.close()

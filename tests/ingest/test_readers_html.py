@@ -164,6 +164,8 @@ async def test_contents_and_indexes_are_known_by_their_links(tmp_path: Path, lis
         "<ul><li><a href=#a>Posts</a><li><a href=#b>Rails</a><li><a href=#c>Caps</a></ul>",
         "<ul><li><a href=#a>Posts</a> carry the weight<li><a href=#b>Rails</a> hold the boards"
         "<li><a href=#c>Caps</a> keep out rain</ul>",
+        "<div><p>Next: <a href=b.html rel=next>Rails</a></p><h2>Posts</h2>"
+        "<dl><dt>C<dd>Set in clay.<dt>S<dd>Set in sand.</dl></div>",
         "<ul><li>Rails: <a href=t.html#oak>oak</a>, <a href=t.html#elm>elm</a>, "
         "<a href=t.html#ash>ash</a>, <a href=t.html#fir>fir</a></ul>",
         "<ul><li><a href=1.html>Oak</a><li><a href=2.html>Elm</a><li><a href=3.html>Ash</a></ul>",

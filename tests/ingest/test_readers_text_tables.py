@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.ingest.files import read
+from clew.ingest.readers.text_terms import mark_text_terms
 from clew.types import Document
 
 GRID = """   +------+-------------+
@@ -122,3 +123,42 @@ async def test_words_that_a_formatter_cut_are_joined(tmp_path: Path) -> None:
     [found] = [item async for item in read([tmp_path / "a.txt"])]
     assert isinstance(found, Document)
     assert found.text.split()[:9] == "It is kept inside the shed, machine-made, and is".split()
+
+
+TERMS = """   %t    a tab
+         as wide as eight
+
+         or as set
+
+   %n    the end of a line
+   --long-one
+         which is a long one
+   %%    a sign for itself"""
+READ_TERMS = """   %t
+   :   a tab
+       as wide as eight
+
+       or as set
+
+   %n
+   :   the end of a line
+
+   --long-one
+         which is a long one
+
+   %%
+   :   a sign for itself"""
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        (TERMS, READ_TERMS),
+        ("ax   1 2\nbx   3 4\ncx   5 6", "ax   1 2\nbx   3 4\ncx   5 6"),
+        ("It is  one of them\nand so  is another\none that  comes", None),
+        ("a    one of    them\nb    two of    them\nc    all of    them", None),
+    ],
+)
+def test_a_term_has_the_text_beside_it(written: str, read_as: str | None) -> None:
+    found = mark_text_terms(f"Signs:\n\n{written}\n\nMore.")
+    assert found == f"Signs:\n\n{read_as or written}\n\nMore."

@@ -65,6 +65,7 @@ from clew.agents.quote_units import (
     cite_exact,
     is_technical,
     keep_exact,
+    leave_out_others,
     quote_units,
     widen_quotes,
 )
@@ -203,7 +204,7 @@ class GraphReader:
         if asked is not None and units.candidate:
             bound = asked.bound(units.candidate, units.confidence)
             units = replace(units, confidence=round(bound, 4))
-        return widen_quotes(units)
+        return leave_out_others(ctx.question, widen_quotes(units))
 
     async def _quote_account(
         self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval

@@ -209,6 +209,23 @@ def _may_widen(text: str, quote: str) -> bool:
     return quote.rstrip().endswith(ANNOUNCES) or has_parts(text) or has_examples(text)
 
 
+def leave_out_others(question: str, answer: Answer) -> Answer:
+    """Return the answer without definitions of other terms, where a quote defines the one asked.
+
+    `%w` is no neighbour to be told with `%W`.
+    """
+    terms = find_exact_terms(question)
+    own = {c for c in answer.citations if any(defines_term(term, c.quote) for term in terms)}
+    if not own or answer.candidate or find_wanted_block(question) != "definition":
+        return answer
+    kept = [c for c in answer.citations if c in own or not _is_definition(c.quote)]
+    return answer if len(kept) == len(answer.citations) else _show_quotes(answer, kept)
+
+
+def _is_definition(quote: str) -> bool:
+    return any(block.kind == "definition" and not block.start for block in find_blocks(quote))
+
+
 def add_notes(answer: Answer) -> Answer:
     """Return the answer with the footnotes that its quotes refer to, as further quotes."""
     if answer.parts or not answer.citations:

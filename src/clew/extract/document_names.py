@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from clew.extract.joined_words import find_joined_names
 from clew.extract.openers import find_letter_marks, opening_tokens
 from clew.text.code_names import (
     COMMAND,
@@ -69,6 +68,18 @@ _AROUND, _LEAST_AROUND = 60, 4  # characters and words beside one that is in cap
 _LONG_WORD = re.compile(r"[^\W\d_]{2,}")
 _OPENS = 3  # times as often at the beginning of a sentence as inside: then a capital says little
 _NOUN_CAPITALS_SHARE = 0.22  # of the words inside sentences: then nouns are written so (German)
+
+_JOINED = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[a-z][a-z0-9]*"
+_JOINED_WORD = re.compile(rf"(?<![\w/.=@:-]){_JOINED}(?![\w=-])")
+_JOINED_BEGIN = re.compile(rf"({_JOINED})(?![\w=-])")
+# Behind a prompt or at the beginning of a line of code; `name(1)`; `name`; /usr/bin/name
+_RUN = re.compile(rf"^[ \t]*(?:[\w@:~.-]*[$#%][ \t]+)?({_JOINED})(?![\w=-])", re.MULTILINE)
+_SHOWN = re.compile(
+    rf"(?<![\w-])(?:({_JOINED})\([1-9][a-z]{{0,4}}\)|`({_JOINED})`|/s?bin/({_JOINED})(?![\w-]))"
+)
+_EXPLAINED = re.compile(rf"^({_JOINED})[ \t]+(?:-{{1,2}}|[–—])[ \t]+\S", re.MULTILINE)
+_SENTENCE_END = (".", "!", "?", ".)", ".]", "].")
+_MAX_JOINED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +272,7 @@ def _compile_terms(document: Document) -> re.Pattern[str] | None:
     """
     marked = document.metadata.get("terms")
     marked = marked if isinstance(marked, dict) else {}
-    kept = list(map(re.escape, find_joined_names(document.text)))
+    kept = list(map(re.escape, _find_joined_names(document.text)))
     counts = Counter(_WORD.findall(_FENCED.sub("", document.text))) if marked else Counter()
     for term, number in list(marked.items())[:_MAX_TERMS]:
         term = name_marked(term) if isinstance(term, str) else ""
@@ -277,6 +288,41 @@ def _compile_terms(document: Document) -> re.Pattern[str] | None:
         return None
     kept.sort(key=len, reverse=True)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(kept)})(?![\w-])")
+
+
+def _find_joined_names(text: str) -> frozenset[str]:
+    """Return the words with hyphens that the document shows to be names: `update-mime-database`,
+    but not `case-sensitive`.
+
+    It begins a sentence with them in small letters, runs them in code, has them as a heading or a
+    term, marks them as code, explains them as a manual page does, or gives them the number of one.
+    """
+    if "-" not in text or _JOINED_WORD.search(text) is None:
+        return frozenset()
+    found = {next(filter(None, one)) for one in _SHOWN.findall(text)}
+    found.update(_EXPLAINED.findall(text))
+    for block in find_blocks(text):
+        found.update(_find_in_block(text, block))
+    return frozenset(sorted(found)[:_MAX_JOINED])
+
+
+def _find_in_block(text: str, block: Block) -> Iterator[str]:
+    piece = text[block.start : block.end]
+    if block.kind == "code":
+        yield from _RUN.findall(piece)
+    elif block.kind in ("heading", "definition"):
+        term = _JOINED_BEGIN.fullmatch(block.title.split(",")[0].strip("`* "))
+        yield from (term[1],) if term else ()
+    elif block.kind == "paragraph":
+        yield from _find_openers(piece)
+
+
+def _find_openers(piece: str) -> Iterator[str]:
+    """Yield the words that begin a sentence small, behind one that ended."""
+    for start, _ in sentence_spans(piece):
+        opened = _JOINED_BEGIN.match(piece, start)
+        if opened and (not start or piece[:start].rstrip().endswith(_SENTENCE_END)):
+            yield opened[1]
 
 
 @dataclass(frozen=True, slots=True)

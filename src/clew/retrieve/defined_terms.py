@@ -12,7 +12,7 @@ import numpy as np
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Ints
 from clew.text.code_names import find_code_names, find_marked
-from clew.text.definitions import defines_term
+from clew.text.definitions import defines_term, find_signed_letters
 from clew.text.unicode import split_words
 
 _MAX_TERMS = 4  # of a question that are looked up
@@ -30,6 +30,7 @@ _ASKED = re.compile(
 def find_named_terms(question: str) -> dict[str, float]:
     """Return the codes of a question, or the term whose meaning it asks for, with their bonus."""
     codes = [found.name for found in (*find_code_names(question), *find_marked(question))]
+    codes += find_signed_letters(question)
     found = dict.fromkeys(codes[:_MAX_TERMS], _CODE_BONUS)
     asked = _ASKED.fullmatch(question.strip())
     if not found and asked:

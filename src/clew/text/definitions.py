@@ -17,6 +17,14 @@ _MAX_HEAD = 80  # characters of a line before its value
 _BODY = re.compile(r"[ \t]*:[ \t]+\S|[ \t]{2,}\S")  # the line after a term that stands alone
 
 
+_SIGNED_LETTERS = re.compile(r"(?<!\S)[%\\@&$^~!:+/][A-Za-z]{1,2}(?![\w.,-]?\w)")  # %W, \\n
+
+
+def find_signed_letters(text: str) -> list[str]:
+    """Return the letters with a sign before them, as lists of formats and escapes have them."""
+    return _SIGNED_LETTERS.findall(text)
+
+
 def holds_term(term: str, text: str) -> bool:
     """Whether a text has a term as it is, not as a part of another; `A_B` may be written "A B"."""
     if "_" in term:
@@ -26,7 +34,16 @@ def holds_term(term: str, text: str) -> bool:
 
 
 def defines_term(term: str, text: str) -> bool:
-    """Whether a line begins with a term and gives its value or meaning, there or on the next."""
+    """Whether a line begins with a term and gives its value or meaning, there or on the next.
+
+    Of letters with a sign a list may have the letters alone.
+    """
+    if _begins_definition(term, text):
+        return True
+    return _SIGNED_LETTERS.fullmatch(term) is not None and _begins_definition(term[1:], text)
+
+
+def _begins_definition(term: str, text: str) -> bool:
     lines, key = text.split("\n"), name_key(term)
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if not holds_term(term, line):

@@ -41,6 +41,9 @@ _HANGING_INDENT = 2
 _LEAST_CLAUSE_WORDS = 3
 _LIST_LINES = 30  # before and behind an item, where its neighbours are looked for
 _PROSE_END = (".", ",", ";", "。", "，", "、")
+_SENTENCE_ENDS = (".", ":", "?", "!")
+_PLAIN_WORD = re.compile(r"[\"“‘(]?[^\W\d_]+(?:[-'’][^\W\d_]+)*[\"”’)]?[.,:;?!]?\)?")
+_LEAST_WORDS, _PLAIN_SHARE = 5, 0.8  # of a sentence, and of its words that are letters alone
 _PAGE_BREAK = "\f"
 CRUMB_SEPARATOR = " > "  # between the parts of a stored heading path
 
@@ -269,12 +272,22 @@ class _BlockFinder:
             after = self._body_end(at + 1, end, line.indent, lazy=True)
             marker = found["bullet"] or found["number"]
             return self._block("item", at, after, marker), after, self._inner(at + 1, after)
-        if after_blank and line.indent >= base + _CODE_INDENT:
+        if after_blank and line.indent >= base + _CODE_INDENT and not self._is_prose(at, end):
             after = self._body_end(at + 1, end, line.indent - 1)
             return self._block("code", at, after), after, 0
         if self._is_hanging_term(at, end):
             return self._definition(at, at + 1, end)
         return self._paragraph(at, end)
+
+    def _is_prose(self, at: int, end: int) -> bool:
+        """Whether the lines up to a blank one are a sentence: a body that began before goes on."""
+        after = at + 1
+        while after < end and self._lines[after].indent >= 0:
+            after += 1
+        words = " ".join(line.text for line in self._lines[at : min(after, at + _MAX_TERM_LINES)])
+        plain = sum(_PLAIN_WORD.fullmatch(word) is not None for word in words.split())
+        ends = self._lines[after - 1].text.rstrip().endswith(_SENTENCE_ENDS)
+        return ends and plain >= max(_LEAST_WORDS, _PLAIN_SHARE * len(words.split()))
 
     def _block(self, kind: BlockKind, at: int, after: int, title: str = "") -> Block:
         last = after - 1

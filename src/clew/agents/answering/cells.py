@@ -16,6 +16,7 @@ from clew.agents.reading.choose import find_asked_stem
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.table import RuleTable, table_for
 from clew.context import Context
+from clew.text.definitions import holds_term
 from clew.text.names import STOP_WORDS
 from clew.text.structure import Block, find_blocks, find_headings
 from clew.text.unicode import split_words
@@ -122,10 +123,12 @@ def _says(words: Sequence[str], word: str) -> bool:
     return any(compare_words(one, word) >= _FORM for one in words)
 
 
-def _fits(label: str, asked: Sequence[str]) -> bool:
-    """Whether a question has all words of a label."""
-    words = _content(label)
-    return bool(words) and all(_says(asked, word) for word in words)
+def _fits(label: str, question: str) -> bool:
+    """Whether a question has all words of a label; one of single signs as it is: "-6", "C"."""
+    words, asked = _content(label), split_words(question)
+    if not words:
+        return any(map(str.isalnum, label)) and holds_term(label.strip("`"), question)
+    return all(_says(asked, word) for word in words)
 
 
 # -- which value a thing has
@@ -156,10 +159,10 @@ def _find_things(question: str, rows: Sequence[Row]) -> tuple[set[str], set[str]
 
     One that says what is asked ("meaning") is none.
     """
-    asked, table = split_words(question), table_for(question)
+    table = table_for(question)
     labels = {label for row in rows for label in (row.label, *(c for c, _ in row.cells[1:]))}
     things = [label for label in labels if not _names_concept(table, question, label)]
-    named = {label: set(_content(label)) for label in things if _fits(label, asked)}
+    named = {label: set(_content(label)) or {label} for label in things if _fits(label, question)}
     parts = {one for one in named if any(named[one] < other for other in named.values())}
     return named.keys() - parts, parts
 

@@ -12,7 +12,7 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.spans import asked_words
 from clew.text.code_names import find_acronyms, find_code_names
-from clew.text.definitions import defines_term, holds_term
+from clew.text.definitions import defines_term, find_signed_letters, holds_term
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
 from clew.text.unicode import mask_unspaced, split_words
@@ -50,14 +50,16 @@ def find_exact_terms(question: str) -> tuple[str, ...]:
     codes = [found.name for found in find_code_names(question)]
     plain = mask_unspaced(question)
     codes += [c for c in _SHORT_CODE.findall(plain) if not any(c in code for code in codes)]
+    codes += find_signed_letters(plain)
     codes += [c for c in (*_LETTER.findall(plain), *_SIGNED.findall(plain)) if c not in codes]
     numbers = [n for n in _NUMBER.findall(question) if not any(n in code for code in codes)]
     return tuple(dict.fromkeys((*codes, *numbers)))
 
 
 def measure_exact(terms: Sequence[str], text: str) -> float:
-    """Return the share of the terms that a text has as they are; 1 of none."""
-    return sum(holds_term(term, text) for term in terms) / len(terms) if terms else 1.0
+    """Return the share of the terms that a text has as they are, or defines; 1 of none."""
+    held = (holds_term(term, text) or defines_term(term, text) for term in terms)
+    return sum(held) / len(terms) if terms else 1.0
 
 
 def misses_value(question: str, quotes: Sequence[str]) -> bool:

@@ -316,7 +316,7 @@ def _is_listing(block: _Block) -> bool:
     """Whether a block has only links to sections, or only those to the pages around."""
     if block.longest >= _PROSE or block.holds_content or block.tag in _CONTENT_TAGS:
         return False
-    if block.links and block.around_links == block.links:
+    if 0 < block.links == block.around_links and 2 * block.linked >= block.letters:
         return True
     if block.sibling_letters and is_letter_bar(block.links, block.sibling_letters, block.letters):
         return True

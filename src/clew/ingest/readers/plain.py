@@ -16,6 +16,7 @@ from clew.ingest.readers.questions import mark_questions
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
 from clew.ingest.readers.text_tables import mark_text_tables
+from clew.ingest.readers.text_terms import mark_text_terms
 from clew.text.structure import split_sections
 from clew.text.unicode import clean
 from clew.types import Document
@@ -46,7 +47,8 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
     title = first_line_title(text)
-    tidied = drop_margin(mark_headings(mark_text_tables(_join_cut_words(tidy_pages(text)))))
+    listed = mark_text_terms(mark_text_tables(tidy_pages(text)))
+    tidied = drop_margin(mark_headings(_join_cut_words(listed)))
     if tidied != text:
         title = _centred_title(text) or title
     tidied = mark_questions(tidied)

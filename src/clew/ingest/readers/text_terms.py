@@ -1,0 +1,122 @@
+"""Finds lists of terms in plain text whose meaning stands in a column beside them.
+
+    %t     a tab
+    %W     week number of the year, with Monday as the
+           first day of the week
+
+Each is written as a term with its definition below it (`clew.text.structure`). Only what is surely
+such a list is changed: three or more terms one below the other, with words in one column.
+"""
+
+import re
+from typing import NamedTuple
+
+_LINE = re.compile(r"(?P<margin> *)(?P<term>\S+(?: \S+){0,2}) {2,}(?P<text>\S.*)")
+_GAP = re.compile(r"\S {3,}\S")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LEAST_TERMS = 3
+_MAX_TERM = 24  # characters
+_BODY = 4  # columns by which a definition stands deeper than its term
+_LEAST_WORDS = 2
+_PROSE_SHARE = 0.5  # of the meanings that have as many words
+_MAX_COLUMNS_SHARE = 0.3  # of the meanings that go on after another gap: then it is a table
+_SENTENCE_ENDS = (".", ",", ";", ":", "|")
+
+
+class _Entry(NamedTuple):
+    """A term with its meaning: the lines from `at` to before `end`; no text: it stands below."""
+
+    at: int
+    end: int
+    margin: int
+    column: int
+    term: str
+    text: str
+
+
+def mark_text_terms(text: str) -> str:
+    """Write terms with a meaning beside them as definitions."""
+    if "  " not in text:
+        return text
+    lines = text.split("\n")
+    found: list[str] = []
+    at = 0
+    while at < len(lines):
+        entries = _read_list(lines, at)
+        beside = sum(bool(entry.text) for entry in entries)
+        if beside >= _LEAST_TERMS and _is_explained(entries):
+            for entry in entries:
+                found += [*_write(entry, lines), ""]
+            at = entries[-1].end
+            if at < len(lines) and not lines[at].strip():
+                found.pop()
+        else:
+            end = entries[-1].end if entries else at + 1
+            found += lines[at:end]
+            at = end
+    return "\n".join(found)
+
+
+def _read_list(lines: list[str], at: int) -> list[_Entry]:
+    """Return the terms one below the other from a line on, blank lines between them or not."""
+    found: list[_Entry] = []
+    while at < len(lines):
+        entry = _read_entry(lines, at, found[0] if found else None)
+        if entry is None:
+            break
+        found.append(entry)
+        at = entry.end
+        while at < len(lines) and not lines[at].strip():
+            at += 1
+    return found
+
+
+def _read_entry(lines: list[str], at: int, first: _Entry | None) -> _Entry | None:
+    """Return the term at a line if it stands as the first one of the list does."""
+    line = lines[at].rstrip()
+    match = _LINE.fullmatch(line) if "  " in line else None
+    if match and len(match["term"]) <= _MAX_TERM and not match["term"].endswith(_SENTENCE_ENDS):
+        margin, column = len(match["margin"]), match.start("text")
+        if first is None or (first.margin, first.column) == (margin, column):
+            end = _find_end(lines, at + 1, column)
+            return _Entry(at, end, margin, column, match["term"], match["text"])
+    if first is None or _indent(line) != first.margin:
+        return None
+    below = at + 1 < len(lines) and _indent(lines[at + 1]) == first.column
+    return (
+        first._replace(at=at, end=_find_end(lines, at + 1, first.column), text="")
+        if below
+        else None
+    )
+
+
+def _find_end(lines: list[str], at: int, column: int) -> int:
+    """Return the line after a meaning: all that stands in its column or deeper belongs to it."""
+    end = at
+    while at < len(lines) and (not lines[at].strip() or _indent(lines[at]) >= column):
+        at += 1
+        end = at if lines[at - 1].strip() else end
+    return end
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _is_explained(entries: list[_Entry]) -> bool:
+    """Whether the second column has words, and is the last one."""
+    beside = [entry for entry in entries if entry.text]
+    worded = sum(len(_WORD.findall(entry.text)) >= _LEAST_WORDS for entry in beside)
+    wide = sum(_GAP.search(entry.text) is not None for entry in beside)
+    distinct = len({entry.term for entry in beside}) == len(beside)
+    few = wide <= _MAX_COLUMNS_SHARE * len(beside)
+    return distinct and few and worded >= _PROSE_SHARE * len(beside)
+
+
+def _write(entry: _Entry, lines: list[str]) -> list[str]:
+    """Return the lines of a definition; those below its first one keep their order of depth."""
+    if not entry.text:
+        return lines[entry.at : entry.end]
+    margin, shift = " " * entry.margin, entry.column - entry.margin - _BODY
+    rest = [line[shift:] if line.strip() else "" for line in lines[entry.at + 1 : entry.end]]
+    return [f"{margin}{entry.term}", f"{margin}:   {entry.text}", *rest]

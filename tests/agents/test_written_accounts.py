@@ -109,6 +109,15 @@ async def test_a_window_that_is_too_small_leaves_the_quotes(hall: KnowledgeBase)
     assert answer.note.startswith(TOO_LONG) and "4156 tokens" in answer.note
 
 
+@pytest.mark.parametrize("recipe", ["clew", "reader+naive"])
+async def test_a_model_is_shown_what_is_about_the_topic(hall: KnowledgeBase, recipe: str) -> None:
+    options = AskOptions(record_prompts=True)
+    answer = await ask(hall, copies, recipe=recipe, manner=options)
+    [shown] = answer.prompts
+    assert "Croft Timber" in shown.messages[-1].content
+    assert "bicycle" not in shown.messages[-1].content and "canteen" not in answer.answer
+
+
 async def test_points_that_repeat_each_other_are_told_once(hall: KnowledgeBase) -> None:
     answer = await ask(hall, says((POINT, [1]), (POINT, [1]), ("Pelham found rot in beams.", [1])))
     assert answer.answer.count("Pelham") == 1

@@ -39,6 +39,7 @@ _SAME_PAGE = 0.06  # what each piece of a page before costs
 _REPEATS, _SAME = 0.6, 0.7  # what having its words said before costs, and the share of a repeat
 _LEAST = 0.55  # of the best piece's value
 _TELLS, _NAMES = 0.5, 0.3  # least share of the topic that names a table or list, and a section
+_ABOUT_LEAST = 0.3  # of the topic that the best passage says, for a model to be shown another one
 _KIND = 0.25  # of the weight of an unknown word that says what kind of account is wanted
 _LEAST_CHARS = 25  # characters of a sentence; shorter ones are headings and stubs
 _NEAR = 0.6  # cosine of a sentence that is surely about the question
@@ -115,6 +116,15 @@ def read_topic(ctx: Context, question: str, passages: Sequence[Passage]) -> Topi
     }
     words = {word: weight / total for word, weight in words.items()}
     return Topic(words, unknown, stem_words(question), whole)
+
+
+def select_about(ctx: Context, passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages that, with their title and file name, say enough of the topic."""
+    topic = read_topic(ctx, ctx.question, passages)
+    texts = [f"{one.title} {one.heading} {one.doc} {one.text}" for one in passages]
+    shares = [topic.share(stem_words(text)) for text in texts]
+    least = _ABOUT_LEAST * max(shares, default=0.0)
+    return [one for one, share in zip(passages, shares, strict=True) if share >= least]
 
 
 async def choose_account(ctx: Context, found: Found, passages: Sequence[Passage]) -> list[Citation]:

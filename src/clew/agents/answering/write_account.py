@@ -6,7 +6,7 @@ What is quoted without a model is the least that is said: a model adds to it and
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clew.agents.answering.account import measure_account
+from clew.agents.answering.account import measure_account, select_about
 from clew.agents.answering.extractive import (
     QUOTED_NOTE,
     overlaps,
@@ -23,7 +23,7 @@ from clew.agents.answering.write import (
 )
 from clew.agents.citing.check import check_short_answer, cite_sentences
 from clew.agents.core.confidence import DEFAULT_THRESHOLD, HOPELESS
-from clew.agents.core.evidence_page import EvidencePage, show_evidence
+from clew.agents.core.evidence_page import EvidenceLine, EvidencePage, show_evidence
 from clew.agents.core.messages import strip_marks
 from clew.agents.core.types import Answer, Mode
 from clew.agents.reading.lists import wants_several
@@ -92,14 +92,20 @@ async def write_account(ctx: Context, quoted: Answer, mode: Mode, said: str = ""
 
 
 async def _show_by_page(ctx: Context, quoted: Answer) -> EvidencePage:
-    """Show the passages that fit, those that are quoted first of all, by document and in order."""
+    """Show what is about the topic, by document: what is quoted comes first if not all fits.
+
+    A small model tells something of everything that it is shown.
+    """
     cited = {one.chunk for one in quoted.citations}
-    best = sorted(quoted.evidence.chunks, key=lambda passage: passage.id not in cited)
+    homes = [passage for passage in quoted.evidence.chunks if passage.id in cited]
+    best = dict.fromkeys((*homes, *select_about(ctx, quoted.evidence.chunks)))
     page = await show_evidence(ctx, Evidence(tuple(best)), _LAYOUT, reply=_MAX_TOKENS)
     docs = {passage.doc: at for at, passage in reversed(list(enumerate(page.passages)))}
-    homes = {item: item.sources[0] for item in page.items}
-    ordered = sorted(page.items, key=lambda item: (docs[homes[item].doc], homes[item].start))
-    return replace(page, items=tuple(ordered))
+
+    def place(item: EvidenceLine) -> tuple[int, int]:
+        return docs[item.sources[0].doc], item.sources[0].start
+
+    return replace(page, items=tuple(sorted(page.items, key=place)))
 
 
 async def _ask_for_points(ctx: Context, page: EvidencePage) -> tuple[WrittenAnswer, str]:

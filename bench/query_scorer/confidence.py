@@ -16,7 +16,7 @@ import numpy as np
 from bench.machine import print_result
 from bench.query_scorer.asked import TABLES, is_held, make_query, make_table, read_lines
 from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
-from clew.agents.tables.confidence import describe_lead
+from clew.agents.tables.confidence import Lead, describe_lead
 from clew.agents.tables.judge import measure_lead, rank_queries
 from clew.agents.tables.load import Table
 from clew.agents.tables.parse import parse_question
@@ -63,10 +63,10 @@ def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
         readings = list(parse_question(question, [table], {}, [table]))
         if ranked := rank_queries(scorer, question, [table], readings):
             right = gold is not None and same_values(ranked[0].result.values, gold.values)
-            signals = describe_lead(*measure_lead(ranked, readings))
+            signals = describe_lead(measure_lead(question, ranked, readings))
             yield Judged(name, signals, right, gold is not None)
         elif gold is not None:
-            yield Judged(name, describe_lead(0.0, 0.0, None), False, True)
+            yield Judged(name, describe_lead(Lead(0.0, 0.0)), False, True)
 
 
 def same_values(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -130,7 +130,7 @@ async def _judge_answers(
     every = [*tables, *_join_once(ctx, tables)]
     judged = await judge_queries(ctx, every, readings)
     kept = [one for one in judged if not _tells_keys(ctx, one.query, tables)]
-    return weigh_best(kept, readings) if kept else None
+    return weigh_best(ctx.question, kept, readings) if kept else None
 
 
 async def iter_answers(ctx: Context, tables: Sequence[Table]) -> AsyncIterator[ComputedAnswer]:
@@ -197,7 +197,7 @@ async def compute_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer
     if found:
         return found[0] if len({one.result.values for one in found}) == 1 else None
     judged = await judge_queries(ctx, tables, readings) if ctx.can_score("en") else []
-    best = weigh_best(judged, readings) if judged else None
+    best = weigh_best(ctx.question, judged, readings) if judged else None
     return best if best is not None and best.confidence >= _SURE else None
 
 

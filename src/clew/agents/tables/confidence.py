@@ -12,6 +12,7 @@ import tomllib
 from collections import defaultdict
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from clew.agents.core.confidence import LogisticModel, Signals
 from clew.agents.tables.load import Table
@@ -33,19 +34,28 @@ def measure_confidence(query: Query, senses: Senses) -> float:
     return _load_model("guessed")(describe_guesses(query, senses))
 
 
-def measure_judged(chance: float, rival: float, agreed: bool | None) -> float:
-    """Return how probable a query is that the scorer prefers; see `describe_lead`."""
-    return _load_model("judged")(describe_lead(chance, rival, agreed))
+class Lead(NamedTuple):
+    """What speaks for the query that the scorer prefers, and against it."""
+
+    chance: float
+    rival: float
+    """The chance of the best one with other values."""
+    agreed: bool | None = None
+    """Whether reading the question by rules told the same; None if that told nothing."""
+    counts_unknown: bool = False
+    """Whether rows are counted for a noun that nothing of the table is called by."""
 
 
-def describe_lead(chance: float, rival: float, agreed: bool | None) -> Signals:
-    """Return what speaks for a query that the scorer prefers.
+def measure_judged(lead: Lead) -> float:
+    """Return how probable a query is that the scorer prefers."""
+    return _load_model("judged")(describe_lead(lead))
 
-    Its logit, how far it is ahead of the best one with other values, and whether reading the
-    question by rules told the same; None if that told nothing.
-    """
-    own, other = (to_log_odds(one, _LEAST) for one in (chance, rival))
-    said = {"agreed": float(agreed is True), "denied": float(agreed is False)}
+
+def describe_lead(lead: Lead) -> Signals:
+    """Return the signals of what speaks for a query: logits, and whether the rest is so."""
+    own, other = (to_log_odds(one, _LEAST) for one in (lead.chance, lead.rival))
+    said = {"agreed": float(lead.agreed is True), "denied": float(lead.agreed is False)}
+    said["counts unknown"] = float(lead.counts_unknown)
     return {"chance": own, "lead": own - other} | said
 
 

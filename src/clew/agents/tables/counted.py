@@ -14,6 +14,7 @@ from clew.agents.tables.reading import Query
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
 _MONEY = frozenset({"pay", "turnover", "price"})  # concepts
+_ROWS_COUNTED = ("count", "group", "groups", "check", "difference", "ratio", "share")
 _KINDS = 500  # different values among which a noun is looked for
 _COMPUTED = ("count", "distinct", "aggregate", "value", "best", "share")
 
@@ -106,6 +107,38 @@ class Counted:
             or any(is_same_word(word.fold, own) for word in self._words for own in one.words)
             for one in shown
         )
+
+
+def counts_unknown(question: str, query: Query) -> bool:
+    """Whether rows are counted for a noun that names neither the table, a column nor a value.
+
+    "How many bees does the hive have" is not told by how often it was checked.
+    """
+    if query.measure or query.targets or query.wants not in _ROWS_COUNTED:
+        return False
+    operators, words = load_operators(), split_question(question)
+    noun: list[str] = []
+    for word in words[_find_counted(words) :]:
+        if word.fold in operators.auxiliaries or word.fold in operators.fillers:
+            break
+        noun.append(word.fold)
+    table = query.table
+    known = table.words.union(word for one in table.columns.values() for word in one.words)
+    known = known.union(word for one in query.filters for word in one.value.split())
+    concepts = {concept for own in table.own_words for concept in operators.concepts_of(own)}
+    return bool(noun) and not any(
+        operators.concepts_of(word) & concepts or any(is_same_word(word, own) for own in known)
+        for word in noun
+    )
+
+
+def _find_counted(words: Sequence[Word]) -> int:
+    """Return where the noun stands behind "how many", "the most" or "the fewest"."""
+    operators = load_operators()
+    found = [end for _, end, meaning in operators.find("asks", words) if meaning == "count"]
+    amounts = operators.find("superlatives", words)
+    found += [end for _, end, meaning in amounts if meaning in ("most", "fewest")]
+    return found[0] if found else len(words)
 
 
 def lacks_money(question: str, query: Query) -> bool:

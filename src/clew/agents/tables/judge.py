@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from clew.agents.core.confidence import Signals
 from clew.agents.tables.asked import Asked
-from clew.agents.tables.confidence import add_support, measure_judged
+from clew.agents.tables.confidence import Lead, add_support, measure_judged
+from clew.agents.tables.counted import counts_unknown
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import (
     Part,
@@ -96,20 +97,24 @@ def score_queries(
     ]
 
 
-def weigh_best(ranked: Sequence[ComputedAnswer], readings: Sequence[Query]) -> ComputedAnswer:
+def weigh_best(
+    question: str, ranked: Sequence[ComputedAnswer], readings: Sequence[Query]
+) -> ComputedAnswer:
     """Return the best query with its confidence."""
-    return ranked[0]._replace(confidence=measure_judged(*measure_lead(ranked, readings)))
+    lead = measure_lead(question, ranked, readings)
+    return ranked[0]._replace(confidence=measure_judged(lead))
 
 
 def measure_lead(
-    ranked: Sequence[ComputedAnswer], readings: Sequence[Query]
-) -> tuple[float, float, bool | None]:
-    """Return the chance of the best query, of the best with other values, and if readings agree."""
+    question: str, ranked: Sequence[ComputedAnswer], readings: Sequence[Query]
+) -> Lead:
+    """Return what speaks for the best query: its chance, its rival's, and if readings agree."""
     best = ranked[0]
     rivals = (one.confidence for one in ranked if one.result.values != best.result.values)
     told = [one.values for query in readings if (one := find_answer(query)) is not None]
     agreed = best.result.values in told if told else None
-    return best.confidence, next(rivals, 0.0), agreed
+    unknown = counts_unknown(question, best.query)
+    return Lead(best.confidence, next(rivals, 0.0), agreed, unknown)
 
 
 def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:

@@ -130,14 +130,18 @@ class Said:
         return bool(told & {*both}) and not query.second
 
     def _misses_age(self, query: Query) -> bool:
-        """Whether "oldest" is ranked by a time that is not of what is told.
+        """Whether "oldest" is ranked by a time that is not of what is told, or "largest" by any.
 
         The first gift is not of the oldest donor; how old persons are, only their birth says.
         """
-        if not query.best or not query.measure or not self._asks_age:
+        if not query.best or not query.measure:
             return False
         table, column = query.table, query.table.columns[query.measure]
         is_time = column.type == "date" or column.has_years
+        if is_time and query.wants == "best" and self._asks_size:
+            return True
+        if not self._asks_age:
+            return False
         if not is_time or not load_operators().ages.isdisjoint(column.words):
             return False
         told = {*query.targets, query.group} - {"", query.measure}
@@ -150,6 +154,14 @@ class Said:
         """Return the column of texts that is named right behind "which"."""
         texts = [one for one in table.columns.values() if one.type == "text"]
         return {name for at, _, name in name_columns(self._asked.words, texts) if at == 1}
+
+    @property
+    def _asks_size(self) -> bool:
+        """Whether a superlative is of sizes, weights or prices."""
+        operators = load_operators()
+        ranked = [word.fold for word in self._asked.words if operators.degree_of(word.fold, "est")]
+        kinds = [operators.measured_by(fold) for fold in ranked]
+        return any(kinds) and not any("time" in one for one in kinds)
 
     @property
     def _asks_age(self) -> bool:

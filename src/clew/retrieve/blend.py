@@ -74,7 +74,7 @@ class SignalWeights:
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
         # The walk begins at names and where relevance is highest, and adds a share of relevance:
         # a walk alone is not without meaning and words.
-        start = "names" if self.names > 0 else "the most relevant passages"
+        start = "names" if self.names > 0 else "the most relevant passages (no name leads anywhere)"
         how = f" from {start} by sentences, meaning and words" if self.walk > 0 else ""
         said = ", ".join([f"walk {self.walk:.2f}{how}", *(plain if self.plain > 0 else ())])
         return f"{said} ({reason}{', tuned' if self.tuned else ''})"

@@ -5,7 +5,7 @@ same facts with their ends exchanged; "Is X married to Y" by a fact in either di
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.context import Context
@@ -73,6 +73,12 @@ def read_claim(shape: QuestionShape) -> Sides | None:
     leading = last if last in _LEADING else ""
     noun = keys[0] in _BE and between[0] in ("the", "a", "an")
     return Sides(words, "noun" if noun else "subject", leading)
+
+
+def read_end(label: str, code: int) -> Sides:
+    """Return the words of a relation's name, with the role of what a step along it ends at."""
+    tail = read_tail(label, Sides((), "subject"))
+    return tail if code % 2 == 0 else replace(tail, role=_OPPOSITE[tail.role])
 
 
 def read_tail(label: str, claim: Sides) -> Sides:

@@ -77,6 +77,8 @@ class ScoredRelationPaths:
     """How probable it is that a path is asked for that is absent; -1 where that was not asked."""
     allowed: tuple[frozenset[int] | None, ...] = ()
     """What may stand at each place of the best path; None for anything, empty for no bounds."""
+    alike: tuple[int, ...] = ()
+    """Rows of other paths that say the same as the best one."""
 
     def end_entities(self, at: int) -> Ints:
         """Return the entities one of them leads to."""
@@ -258,6 +260,8 @@ def _select_asked_paths(
     Of two names that lead to the same, what both lead to is meant.
     """
     order = scored.rank()[:_MAX_VOTING_PATHS].tolist()
+    same = () if len({scored.origin(at) for at in order}) > 1 else scored.alike
+    order = [*order[:1], *same, *(at for at in order[1:] if at not in same)]
     chances = scored.chances if scored.chances is not None else scored.scores
     share = np.exp(scored.scores[order] - scored.scores[order[:1]])
     share /= max(float(share.sum()), 1e-9)
@@ -276,14 +280,15 @@ def _select_asked_paths(
         if not place:  # first those that other likely paths lead to as well
             voted = score_answers(scored).chances_of(routes.entities[:, -1])
             routes = routes.select(np.argsort(-voted, kind="stable"))
-        most = len(found) + _MAX_OTHERS if place else MAX_ASKED_ENDS
+        asked = not place or at in same
+        most = MAX_ASKED_ENDS if asked else len(found) + _MAX_OTHERS
         rows = zip(routes.entities.tolist(), routes.facts.tolist(), strict=True)
         for entities, facts in rows:
             if len(found) >= most:
                 break
             if entities[-1] in found or (not place and meant and entities[-1] not in meant):
                 continue
-            made_by = by if place else ASKED_MARK
+            made_by = ASKED_MARK if asked else by
             path = Path(tuple(entities), tuple(facts), float(share[place]), made_by)
             some = 0 if place or not narrowed else len(meant)
             path = replace(path, asked=float(chances[at]), absent=scored.absent, meant=some)

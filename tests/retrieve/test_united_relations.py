@@ -1,0 +1,43 @@
+"""A relation and its inverse, of which a graph holds parts, are told and counted together."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.engine import KnowledgeBase
+from clew.testing.word_scorer import WordScorer
+
+_ROWS = """
+Rhea Lund	supervises	Tom Ash
+Rhea Lund	supervises	Una Bell
+Una Bell	supervisor	Rhea Lund
+Vic Orr	supervisor	Rhea Lund
+Rhea Lund	supervisor	Max Dahl
+Rhea Lund	lives_in	Skive
+"""
+
+
+@pytest.fixture
+async def lab(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
+    graph = tmp_path / "lab.tsv"
+    graph.write_text(_ROWS.lstrip(), "utf-8")
+    await base.import_graph(graph)
+    return base
+
+
+@pytest.mark.parametrize(
+    ("phrases", "told"),
+    [
+        (["Rhea Lund supervises ?", "? supervisor Rhea Lund"], "3"),
+        (["Rhea Lund supervises ?"], "2"),  # the other is not asked for
+        (["Rhea Lund supervises ?", "Rhea Lund supervisor ?"], "2"),  # this is the other side
+    ],
+)
+async def test_what_says_the_same_is_counted_once(
+    lab: KnowledgeBase, phrases: list[str], told: str
+) -> None:
+    asked, opened = "How many people are in the care of Rhea Lund?", "which people are in the care"
+    lab.scorer = WordScorer({asked: [], f"{opened} of Rhea Lund?": phrases})
+    answer = await lab.ask(asked, recipe="lego-12")
+    assert answer.candidate == told
+    assert "Max Dahl" not in answer.answer

@@ -41,3 +41,39 @@ async def test_what_says_the_same_is_counted_once(
     answer = await lab.ask(asked, recipe="lego-12")
     assert answer.candidate == told
     assert "Max Dahl" not in answer.answer
+
+
+_FILMS = """
+The Salt Stair	directed_by	Pia Merle
+Cold Harbour	directed_by	Ugo Stern
+Paper Moth	directed_by	Ugo Stern
+Pia Merle	film	Nine Doors
+Pia Merle	film	Paper Lamp
+Ugo Stern	film	Grey Coast
+The Salt Stair	year	1999
+Nine Doors	year	2004
+Paper Lamp	year	2008
+Cold Harbour	year	2001
+Paper Moth	year	2011
+Grey Coast	year	2012
+Pia Merle	born_in	Vaduz
+"""
+
+
+@pytest.mark.parametrize(
+    ("phrases", "told"),
+    [
+        (["Pia Merle film ?", "? directed by Pia Merle"], "3"),
+        (["Pia Merle film ?", "Pia Merle born in ?"], "2"),  # a town is no film
+    ],
+)
+async def test_relations_without_a_common_word_are_united_if_both_are_surely_asked_for(
+    base: KnowledgeBase, tmp_path: Path, phrases: list[str], told: str
+) -> None:
+    graph = tmp_path / "films.tsv"
+    graph.write_text(_FILMS.lstrip(), "utf-8")
+    await base.import_graph(graph)
+    asked, opened = "How many works are by Pia Merle?", "which works are by"
+    base.scorer = WordScorer({asked: [], f"{opened} Pia Merle?": phrases}, right=0.97)
+    answer = await base.ask(asked, recipe="lego-12")
+    assert answer.candidate == told

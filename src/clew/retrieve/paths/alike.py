@@ -16,6 +16,7 @@ from clew.retrieve.paths.relation_paths import ScoredRelationPaths
 from clew.retrieve.relation_vectors import find_converse, load_short_texts
 
 _LEAST_CHANCE = 0.5  # of a path that says the same as the best one
+_SURE_CHANCE = 0.95
 _MOST_BEHIND = 2.0  # log odds by which it may be less likely
 _LOOKED_AT = 8  # ends whose relations tell of which kind the ends are
 _MOST_ALIKE = 4
@@ -42,7 +43,11 @@ async def find_alike(ctx: Context, found: ScoredRelationPaths) -> ScoredRelation
     alike = [
         row
         for row in likely[1:]
-        if await best.is_said_by(int(found.step_codes(row)[0]), found.end_entities(row).tolist())
+        if await best.is_said_by(
+            int(found.step_codes(row)[0]),
+            found.end_entities(row).tolist(),
+            is_sure=min(found.chances[row], found.chances[first]) >= _SURE_CHANCE,
+        )
     ]
     return replace(found, alike=tuple(alike[:_MOST_ALIKE]))
 
@@ -66,16 +71,17 @@ class BestStep:
         code, labels = int(found.step_codes(row)[0]), await load_short_texts(ctx)
         return cls(ctx, code, labels, frozenset(ends), beyond)
 
-    async def is_said_by(self, code: int, ends: Sequence[int]) -> bool:
+    async def is_said_by(self, code: int, ends: Sequence[int], is_sure: bool) -> bool:
         """Whether another step has the same word or some of the same ends, at the same side.
 
         Which side that is need be told only where the best step could be gone the other way.
+        Of two steps that are surely asked for, the ends need only be of one kind.
         """
         if code == self.code ^ 1:
             return False
         own, label = read_end(self.labels[self.code >> 1], self.code), self.labels[code >> 1]
         same = own.says(label) or bool(find_converse(own.words, label))
-        if not same and self.ends.isdisjoint(ends):
+        if not same and not is_sure and self.ends.isdisjoint(ends):
             return False
         head = await find_head(self.ctx, own, label)
         if head:

@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Where a shell forbids bytecode, every test process would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## show this list
@@ -54,7 +56,7 @@ unit: $(STAMP) ## the test suite, without the slow ones
 
 .PHONY: test-all
 test-all: lint ## every gate and every test, the slow ones too
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m ''
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n 2 --dist worksteal -m ''
 
 .PHONY: mutants
 mutants: $(STAMP) ## small faults in store, agents and retrieve that no test detects (15 minutes)

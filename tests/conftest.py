@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 import clew
@@ -33,6 +34,10 @@ from clew.text.unicode import digest
 from clew.types import Document
 
 _SCHEMAS = count(1)
+# A busy machine is no failure. Each law is tried on fewer examples than by `make test-all`.
+hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=100, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_collection_finish() -> None:
@@ -69,6 +74,21 @@ def _models_are_loaded_once() -> Iterator[None]:
         for module in (embed_local, rerank):
             patch.setattr(module, "open_tokenizer", tokenizer)
         yield
+
+
+@pytest.fixture(scope="session")
+def weights_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The weights of the local embedder, which take seconds to make."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent  # the workers of one run share it, and fill it at the same time
+    return root / "clew-cache"
+
+
+@pytest.fixture(scope="session")
+def local_embedder(weights_cache: Path) -> embed_local.LocalEmbedder:
+    """The local embedder with its real weights."""
+    return embed_local.LocalEmbedder(weights_cache)
 
 
 def document(name: str, text: str, title: str = "") -> Document:

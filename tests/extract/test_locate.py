@@ -1,7 +1,7 @@
 """Where names and facts stand: spans that hold for any script, and any text at all."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.extract.locate import ChunkLocator, fold
@@ -83,7 +83,6 @@ ANY = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
 DENSE = st.text("aAáÁ ß.İﬁ\u0301\u200d-–'’鲁", max_size=40)
 
 
-@settings(deadline=None)
 @given(st.one_of(ANY, DENSE), st.one_of(ANY, DENSE), st.integers(0, 9))
 def test_what_stands_at_a_span_is_the_name(text: str, name: str, start: int) -> None:
     for a, b in places(text, start).find_name(name):
@@ -91,7 +90,6 @@ def test_what_stands_at_a_span_is_the_name(text: str, name: str, start: int) -> 
         assert fold(text[a - start : b - start]) == fold(name)
 
 
-@settings(deadline=None)
 @given(DENSE, DENSE, DENSE)
 def test_a_name_set_apart_is_found(before: str, name: str, after: str) -> None:
     text = f"{before} , {name.strip()} , {after}"
@@ -99,7 +97,6 @@ def test_a_name_set_apart_is_found(before: str, name: str, after: str) -> None:
         assert places(text).find_name(name)
 
 
-@settings(deadline=None)
 @given(ANY, st.lists(ANY, max_size=3))
 def test_a_fact_lies_in_its_chunk(text: str, names: list[str]) -> None:
     start, end = places(text, 5).find_fact(names, text).span

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import InputError
@@ -160,7 +160,6 @@ def test_a_document_is_known_by_its_id_or_its_row() -> None:
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 
 
-@settings(deadline=None)
 @given(st.lists(NAMES), st.lists(st.tuples(NAMES, NAMES, NAMES)), st.lists(NAMES, max_size=3))
 def test_spans_lie_in_their_chunks(
     names: list[str], triples: list[tuple[str, str, str]], texts: list[str]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError
@@ -82,7 +82,6 @@ def test_a_schema_is_written_and_read_back(
     assert load_schema(file) == schema
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=9), st.text(max_size=9), min_size=1))
 def test_any_name_and_description_survive_toml(table: dict[str, str]) -> None:
     import tomllib
@@ -256,7 +255,6 @@ def test_one_chunk_speaks_once() -> None:
     assert not grow_schema(SMALL, shouting).admitted
 
 
-@settings(deadline=None)
 @given(st.permutations([*seen("comet", chunks=4), *seen("Comet"), *seen("meteor", chunks=4)]))
 def test_the_order_of_proposals_does_not_matter(proposals: list[Proposal]) -> None:
     expected = grow_schema(SMALL, sorted(proposals, key=repr), similar=near)

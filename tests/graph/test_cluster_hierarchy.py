@@ -184,7 +184,6 @@ def test_dust_has_a_valid_tree() -> None:
     assert len(set(alone.leaf.tolist())) == 2000
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), max_size=60), st.integers(0, 2**32 - 1))
 def test_rows_are_added_to_whom_they_belong(to: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)

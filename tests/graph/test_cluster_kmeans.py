@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -19,7 +19,6 @@ def blobs(per_blob: int, blobs: int = 5, noise: float = 0.1) -> NDArray[np.float
     return (points + noise * rng.standard_normal(points.shape)).astype(np.float32)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(POINTS, st.integers(1, 10))
 def test_clusters_are_never_empty_and_rows_go_to_the_nearest(
     points: list[tuple[int, int, int]], k: int
@@ -35,7 +34,6 @@ def test_clusters_are_never_empty_and_rows_go_to_the_nearest(
     assert kmeans(rows, k).labels.tolist() == found.labels.tolist()
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(POINTS, st.integers(1, 10), st.randoms(use_true_random=False))
 def test_shuffled_rows_give_the_same_clusters(
     points: list[tuple[int, int, int]], k: int, random: object
@@ -75,7 +73,6 @@ def test_the_number_of_clusters_is_the_papers() -> None:
 FACTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=60)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(FACTS)
 def test_an_entity_is_the_mean_of_its_facts(pairs: list[tuple[int, int]]) -> None:
     rows = np.array(pairs, np.int64).reshape(-1, 2)

@@ -2,7 +2,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError
@@ -20,7 +20,6 @@ def links(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndar
     )
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(PAIRS, st.integers(2, 12))
 def test_every_entity_is_in_one_community_a_level(pairs: list[tuple[int, int]], size: int) -> None:
     pytest.importorskip("graspologic_native")

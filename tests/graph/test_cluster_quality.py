@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 from bench.cluster_quality import modularity, purity, silhouette
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 LABELS = st.lists(st.integers(0, 3), min_size=8, max_size=8)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(LABELS, st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1))
 def test_modularity_is_its_definition(labels: list[int], pairs: list[tuple[int, int]]) -> None:
     one, other = np.array(pairs).T
@@ -20,7 +19,6 @@ def test_modularity_is_its_definition(labels: list[int], pairs: list[tuple[int, 
     assert modularity(np.array(labels), one, other) == pytest.approx(wanted)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(LABELS, st.integers(0, 99))
 def test_silhouette_is_its_definition(labels: list[int], seed: int) -> None:
     kinds = np.unique(labels, return_inverse=True)[1]

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -30,7 +30,6 @@ def rows_of(clusters: Csr) -> list[list[int]]:
     return [clusters.row(at).tolist() for at in range(len(clusters))]
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(POINTS, st.integers(2, 9))
 def test_every_passage_is_in_a_bounded_cluster_and_levels_end_in_one(
     points: list[tuple[int, int, int]], size: int

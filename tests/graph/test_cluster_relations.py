@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.graph.cluster.relations import count_by_community, count_relations, jaccard_overlap
@@ -11,7 +11,6 @@ from clew.graph.csr import build_csr
 SAID = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=40)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(SAID, st.sampled_from(["total", "mean", "set"]))
 def test_overlap_is_the_jaccard_of_multisets(pairs: list[tuple[int, int]], profile: str) -> None:
     rows = np.array(pairs, np.int64).reshape(-1, 2)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -123,7 +123,6 @@ def test_nothing_is_carried_where_there_is_no_tree() -> None:
 HOMES = st.lists(st.integers(-1, 5), min_size=1, max_size=30)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(HOMES, st.sets(st.integers(0, 29)), st.integers(0, 5))
 def test_every_entity_that_stays_keeps_its_community(
     homes: list[int], gone: set[int], new: int

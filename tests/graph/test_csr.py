@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.graph.csr import argsort_numbers, build_csr, find_positions, sorted_unique
@@ -34,14 +34,12 @@ def test_distinct_is_unique(values: list[int]) -> None:
 NUMBERS = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 1 << 40), st.integers(0, 1 << 62)))
 
 
-@settings(deadline=None)
 @given(NUMBERS)
 def test_numbers_are_sorted_stably_whatever_their_size(listed: list[int]) -> None:
     numbers = np.array(listed, np.int64)
     np.testing.assert_array_equal(argsort_numbers(numbers), np.argsort(numbers, kind="stable"))
 
 
-@settings(deadline=None)
 @given(st.sets(st.one_of(st.integers(0, 3000), st.integers(1 << 40, 1 << 42)), min_size=1))
 def test_positions_of_dense_and_of_sparse_keys(held: set[int]) -> None:
     keys = np.array(sorted(held), np.int64)

@@ -62,7 +62,6 @@ def as_vector(found: PageRankResult, count: int) -> np.ndarray:
     return scores
 
 
-@settings(deadline=None)
 @given(EDGES, st.booleans(), st.booleans(), SEEDS, DAMPING)
 def test_exact_scores_solve_the_linear_system(
     edges: Edges, directed: bool, back: bool, seeds: dict[int, float], damping: float
@@ -95,7 +94,6 @@ def test_approximate_scores_are_within_their_bounds(
         assert np.all(np.diff(found.scores) <= 0)
 
 
-@settings(deadline=None)
 @given(EDGES, SEEDS, st.integers(0, 60))
 def test_a_background_keeps_the_bounds_of_a_directed_graph(
     edges: Edges, seeds: dict[int, float], budget: int
@@ -110,7 +108,6 @@ def test_a_background_keeps_the_bounds_of_a_directed_graph(
     assert found.scores.sum() <= 1 + 1e-6
 
 
-@settings(deadline=None)
 @given(EDGES, st.booleans(), SEEDS, st.permutations(range(NODES)))
 def test_renaming_nodes_renames_scores(
     edges: Edges, directed: bool, seeds: dict[int, float], new: list[int]
@@ -125,7 +122,6 @@ def test_renaming_nodes_renames_scores(
     assert np.abs(as_vector(again, NODES)[new] - few).max() <= 2 * again.bound + 1e-8
 
 
-@settings(deadline=None)
 @given(EDGES, SEEDS)
 def test_the_same_question_gives_the_same_bits(edges: Edges, seeds: dict[int, float]) -> None:
     ground, where = ground_of(edges, directed=False), allocate_slots(NODES)

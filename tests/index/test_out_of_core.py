@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.config import EmbedSettings, Settings
@@ -139,7 +139,6 @@ EDGES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(EDGES, st.integers(1, 4_000), st.integers(1, 7))
 def test_streamed_edges_give_the_same_matrix(
     edges: list[tuple[int, int, int, int]], limit: int, size: int

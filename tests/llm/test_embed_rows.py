@@ -24,19 +24,14 @@ Life jacket,sailing,foam,58.0
 """
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> LocalEmbedder:
-    return LocalEmbedder(tmp_path_factory.mktemp("cache"))
-
-
-async def test_a_row_is_the_mean_of_its_tokens_in_any_order(local: LocalEmbedder) -> None:
-    one, turned, alone = await local([ROW, TURNED, ROW])
+async def test_a_row_is_the_mean_of_its_tokens_in_any_order(local_embedder: LocalEmbedder) -> None:
+    one, turned, alone = await local_embedder([ROW, TURNED, ROW])
     np.testing.assert_allclose(one, turned, atol=1e-6)
     np.testing.assert_array_equal(one, alone)
     np.testing.assert_allclose(np.linalg.norm(one), 1, rtol=1e-5)
-    quoted = await local.embed_quotes([(ROW, [(0, len(ROW))])])
+    quoted = await local_embedder.embed_quotes([(ROW, [(0, len(ROW))])])
     np.testing.assert_array_equal(quoted, [one, one])
-    asked = await local([ROW, TURNED], role="query")
+    asked = await local_embedder([ROW, TURNED], role="query")
     assert asked[0] @ asked[1] < 0.999  # a question is run whole, whatever it looks like
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.store import bm25
@@ -31,7 +31,6 @@ def _bm25(texts: list[str], query: list[str]) -> list[float]:
     return found
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(TEXTS.filter(bool))
 def test_scores_are_bm25(texts: list[str]) -> None:
     index = build_index(np.arange(len(texts)), dict(enumerate(texts)))
@@ -39,7 +38,6 @@ def test_scores_are_bm25(texts: list[str]) -> None:
     np.testing.assert_allclose(index.scores(query), _bm25(texts, query), rtol=1e-5)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(TEXTS, st.sets(st.integers(0, 5)), TEXTS)
 def test_extending_equals_indexing_afresh(old: list[str], gone: set[int], new: list[str]) -> None:
     keys = np.arange(len(old), dtype=np.int64) * 2

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.index.derive import derive_arrays
@@ -19,7 +19,6 @@ from clew.testing.contracts import make_addition, make_triple
 NONE = np.zeros(0, np.int64)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(data=st.data())
 def test_noted_rows_are_saved_as_they_are(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -57,7 +56,6 @@ def test_noted_rows_are_saved_as_they_are(
             assert stored[name].tobytes() == array.tobytes(), name
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(data=st.data())
 def test_offsets_are_saved_by_the_sizes_of_rows(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

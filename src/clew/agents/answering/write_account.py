@@ -111,7 +111,7 @@ async def _show_by_page(ctx: Context, quoted: Answer) -> EvidencePage:
 async def _ask_for_points(ctx: Context, page: EvidencePage) -> tuple[WrittenAnswer, str]:
     """Ask once; also return why nothing came of it, "" if something did."""
     reply, why = None, NO_REPLY
-    async with ctx.step("write account", ctx.question) as step:
+    async with ctx.step("write", ctx.question) as step:
         try:
             reply = await ask_writer(step.ctx, ACCOUNT, page, _MAX_TOKENS)
         except ContextTooLong as error:

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from clew.agents.answering.extractive import QUOTED_NOTE
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.write import make_answer, make_refusal
-from clew.agents.citing.check import check_short_answer, cite_claims
+from clew.agents.citing.check import check_short_answer, cite_claims, mark_sentences
 from clew.agents.citing.entailment import contains_names_and_numbers, has_same_polarity, parse_claim
 from clew.agents.citing.support import has_invented_name, measure_overlap
-from clew.agents.core.messages import UNSUPPORTED_MARK, explain_not_written, localise
+from clew.agents.core.messages import explain_not_written
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode, run_concurrently
 from clew.context import Context
@@ -243,8 +243,7 @@ async def _cite_sentences(
 
     A sentence without either is marked or dropped.
     """
-    lines: list[str] = []
-    citations: list[Citation] = []
+    cited: list[tuple[str, list[Citation]]] = []
     for sentence in sentences:
         text = " ".join(sentence.text.split())
         if not text:
@@ -253,13 +252,8 @@ async def _cite_sentences(
         reports = [report for point in cited_points for report in point.reports]
         # A summary need not say what one passage says.
         found = await cite_claims(ctx, text, (), evidence.chunks) or _find_citations(text, reports)
-        citations += [citation for citation in found if citation not in citations]
-        marks = "".join(f"[{citations.index(citation) + 1}]" for citation in found)
-        if marks:
-            lines.append(f"{text} {marks}")
-        elif mode == "open":
-            lines.append(f"{text} {localise(ctx.question, UNSUPPORTED_MARK)}")
-    return lines, citations
+        cited.append((text, found))
+    return mark_sentences(ctx, cited, mode)
 
 
 def _find_citations(text: str, reports: Sequence[Report]) -> list[Citation]:

@@ -77,9 +77,16 @@ async def check_sentences(
     A model may write several sentences as one: each is checked separately. `facts` are those that
     were found: a sentence that rests on triples of a graph must give their entities these roles.
     """
+    return mark_sentences(ctx, await cite_sentences(ctx, written, passages, facts), mode)
+
+
+def mark_sentences(
+    ctx: Context, cited: Sequence[tuple[str, Sequence[Citation]]], mode: Mode
+) -> tuple[list[str], list[Citation]]:
+    """Return sentences with citation marks; those without citations are marked, or dropped."""
     lines: list[str] = []
     citations: list[Citation] = []
-    for text, found in await cite_sentences(ctx, written, passages, facts):
+    for text, found in cited:
         citations += [c for c in dict.fromkeys(found) if c not in citations]
         marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
         if marks:

@@ -38,7 +38,7 @@ RIVALS = ("full", "path", "span")
 WRONG = {"part": 4, "cond": 5, "full": 9, "path": 9, "span": 5, "state": 5}
 """Wrong ones of each kind that a question is trained with at a time."""
 UNSAID = -1
-CHUNKS = 4  # rows of similar length that are padded together
+CHUNKS = 2  # rows of similar length that are padded together
 Tokens = tuple[Any, ...]
 Encoded = tuple[list[Tokens], Any]
 DECISION = 0.1  # weight of yes or no
@@ -170,7 +170,8 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
     """Train for so many minutes or epochs."""
     device = next(model.parameters()).device
     steps = max(1, int(given.epochs * len(questions) / given.batch))
-    optimiser = torch.optim.AdamW(model.parameters(), lr=given.rate, weight_decay=0.01)
+    fused = device.type == "cuda"
+    optimiser = torch.optim.AdamW(model.parameters(), lr=given.rate, weight_decay=0.01, fused=fused)
     start, done, loss_sum = time.time(), 0, 0.0
     made = Batches(questions, encode, given)
     ahead = {"prefetch_factor": AHEAD} if given.workers else {}

@@ -19,6 +19,8 @@ from torch.nn.functional import (
 
 HEAD_DIM, EPS = 32, 1e-12
 SPAN_WEIGHT, SPAN_BIAS = "span.weight", "span.bias"
+# cuDNN plans its attention anew for every shape, ten times as long as a step takes.
+torch.backends.cuda.enable_cudnn_sdp(False)
 NO_SPAN = -1e4  # logit of a token that cannot start or end an answer
 
 

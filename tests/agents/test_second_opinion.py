@@ -75,14 +75,25 @@ async def test_a_model_that_wrote_nothing_is_not_said_to_have(works: KnowledgeBa
 
 
 async def test_where_both_differ_the_model_chooses(works: KnowledgeBase) -> None:
-    how = {"question": "Where was Ada Brink born?", "recipe": "steps"}
+    how = {"question": "What is Ada Brink's home town?", "recipe": "steps"}
     kept = await ask_model(works, "Odense", "Odense", **how)
     assert kept.candidate == "Odense"
+    assert kept.signals["against"] < 0.5
     [step] = [step for step in kept.trace if step.step == "choose"]
     assert step.output == "Odense"
     assert {"Ribe", "Odense"} <= set(step.input.split("; "))
     assert (await ask_model(works, "Odense", "Ribe", **how)).candidate == "Ribe"
     assert (await ask_model(works, "Odense", "none", **how)).candidate == "Ribe"
+
+
+async def test_a_sure_reader_is_weighed_against_a_model_that_keeps_its_answer(
+    works: KnowledgeBase,
+) -> None:
+    how = {"question": "In which town was the surveyor Ada Brink born?", "recipe": "steps"}
+    stubborn = await ask_model(works, "Odense", "Odense", **how)
+    assert stubborn.candidate == "Ribe"
+    assert stubborn.signals["alone"] >= 0.5
+    assert "the model wrote “Odense”" in stubborn.note
 
 
 async def test_an_answer_that_agrees_is_not_asked_about(works: KnowledgeBase) -> None:

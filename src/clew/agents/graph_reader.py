@@ -460,7 +460,8 @@ class GraphReader:
         judged = await judge_answer(ctx, replace(written, hints=hints))
         if self.give == "written" or split_options(ctx.question)[1]:
             return judged
-        if self.give == "better" and kept:  # with the other answers before its eyes
+        weighed = alone >= _MIN_CONFIDENCE and not stated  # a sure reader against a stubborn model
+        if self.give == "better" and kept and not weighed:  # with the others before its eyes
             return judged
         alike = {**named.hints, **heard, "alone": alone, "contested": 1.0}
         contested = await judge_answer(ctx, replace(named, hints=alike))

@@ -1,0 +1,1 @@
+"""Questions by authors who knew nothing of the product."""

@@ -106,8 +106,14 @@ class SpanWriter:
                 else:
                     rest = [one for one in note.passages if one not in ask.example.passages]
                     items = self.list_items(ask.example, [*rest, *note.similar[:1]])
+                    items += self._list_near(ask.near, note.passages)
                 for question in ask.wordings:
                     yield {"q": question, "held": note.held, "none": ask.none, "items": items}
+
+    def _list_near(self, near: str, passages: Sequence[Passage]) -> list[Item]:
+        """Return what seems to answer a question that the texts do not answer, as wrong."""
+        found = [(one, one.text.find(near)) for one in passages if near and near in one.text]
+        return [(self._say(one, at, at + len(near), ""), 0, "span") for one, at in found[:1]]
 
     def _list_statements(self, passage: Passage, says: tuple[str, str]) -> list[Item]:
         """Return the sentence that decides a question, and others of its text."""

@@ -3,7 +3,7 @@
 `notes.jsonl.gz` holds one text or a few that belong together a line: `docs` with title and text,
 and `asks` with wordings, and either `answer` (a part of the text of `doc`; `sentence` says which
 where it stands there twice; `via` another text that the question goes through), `says` (yes or no,
-with the `sentence` that decides) or `none`.
+with the `sentence` that decides) or `none` (with what is `near` to an answer).
 """
 
 import re
@@ -33,6 +33,8 @@ class NoteAsk:
     example: Example
     statement: tuple[str, str] | None = None
     """The sentence that decides a question to be answered by yes or no, and which it is."""
+    near: str = ""
+    """What seems to answer a question that the texts do not answer."""
 
     @property
     def none(self) -> bool:
@@ -117,8 +119,9 @@ def _make_ask(ask: dict[str, Any], passages: tuple[Passage, ...]) -> NoteAsk:
         if (via := ask.get("via")) is not None and via != at:
             texts = (passages[via], passages[at])
         answer = (len(texts) - 1, first, first + len(ask["answer"]))
-    wordings = tuple(ask["q"])
-    return NoteAsk(wordings, at, Example(wordings[0], texts, answer, "human", golds), statement)
+    wordings, near = tuple(ask["q"]), str(ask.get("near", ""))
+    example = Example(wordings[0], texts, answer, "human", golds)
+    return NoteAsk(wordings, at, example, statement, near)
 
 
 def _find_answer(text: str, ask: dict[str, Any]) -> int:

@@ -387,6 +387,11 @@ class Partner:
     label: str = ""
     """The column that names its rows, as it is called here."""
 
+    def repeats_link(self, table: Table) -> bool:
+        """Whether rows refer to it by the names of its rows, so that they know them already."""
+        names, own = (table.columns[one].folded for one in (self.label or self.link, self.link))
+        return self.label != "" and all(a in (None, b) for a, b in zip(names, own, strict=True))
+
 
 def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
     """Return the columns of a table whose values are keys of another one."""

@@ -75,7 +75,7 @@ def make_query(table: Table, ask: dict[str, Any]) -> Query:
 
 def _make_filters(table: Table, where: Sequence[Sequence[Any]]) -> Iterator[Filter]:
     for name, sign, *rest in where:
-        column, value = table.columns[name], rest[0] if rest else None
+        column, value = table.columns[name], rest[0] if rest else ()
         if sign in ("is", "is not"):
             for one in value if isinstance(value, list) else [value]:
                 yield _make_equal(column, one, negated=sign == "is not")

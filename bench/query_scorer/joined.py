@@ -151,5 +151,17 @@ def read_asks(
             result = find_answer(query)
         except (UnreadableError, KeyError, ValueError, TypeError):
             continue
-        if result is not None:
+        if result is not None and not _has_untimed(query):
             yield ask, query, result
+
+
+def _has_untimed(query: Query) -> bool:
+    """Whether a time is said of a column that is not read as one: 04/06/2024 may be two days."""
+    other = query.unlinked
+    used = [(query.table, one) for one in query.filters]
+    used += [(other.table, one) for one in other.filters] if other else []
+    times = [(table.columns[one.column], one) for table, one in used]
+    return any(
+        one.how in ("year", "month", "within") and not (column.type == "date" or column.has_years)
+        for column, one in times
+    )

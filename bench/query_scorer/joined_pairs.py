@@ -6,6 +6,7 @@ joined, rows that none refers to where some do, and the other way round.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bench.query_scorer.asked import is_held, list_own_parts
@@ -119,7 +120,8 @@ class JoinedWriter:
         self, asked: Asked, tables: TableSet, listed: dict[int, list[Filter]]
     ) -> list[Query]:
         """Return some queries for rows to which none refers."""
-        rng, found = self.writer.rng, []
+        rng = self.writer.rng
+        found: list[Query] = []
         for reference in tables.references:
             parent = reference.partner.table
             own = dict.fromkeys(_sample(rng, listed[id(parent)]), _CHANCE)
@@ -132,7 +134,7 @@ class JoinedWriter:
         return rng.sample(found, min(_ABSENT, len(found)))
 
 
-def _sample(rng: Any, some: Sequence[Any]) -> list[Any]:
+def _sample(rng: Random, some: Sequence[Any]) -> list[Any]:
     return rng.sample(list(some), min(3, len(some)))
 
 

@@ -14,6 +14,7 @@ _TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 _ORDERING = (">", "<", ">=", "<=")
 _DENIALS = frozenset("not never no".split())
 _ANY = frozenset({"any", "ever"})
+_PASSING = frozenset("after apart behind but except follows next save".split())
 _WORTH = frozenset({"worth", "value"})
 
 
@@ -107,6 +108,11 @@ class Asked:
     def ranks(self) -> list[int]:
         """Places that are asked for: 2 for "second"."""
         return [rank for _, rank in self._ordinals]
+
+    @cached_property
+    def may_pass_first(self) -> bool:
+        """Whether it may ask for the one behind the best: "right after the dearest", "but one"."""
+        return any(word.fold in _PASSING for word in self.words)
 
     @cached_property
     def is_of_difference(self) -> bool:

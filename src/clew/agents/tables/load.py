@@ -485,12 +485,9 @@ def _refers_by_codes(column: Column, link: Link) -> bool:
     """Whether all values are keys of another table that are written as codes: C1, C2."""
     keys = link.other.columns[link.key]
     values = column.rows_by_value.keys()
-    return (
-        keys.names_rows
-        and column.holds_codes
-        and len(values) >= _MIN_TEXTS
-        and values <= keys.rows_by_value.keys()
-    )
+    least = _MIN_TEXTS if keys.names_rows else _MIN_LINKED
+    is_code = column.holds_codes and (keys.names_rows or keys.holds_codes)
+    return is_code and len(values) >= least and values <= keys.rows_by_value.keys()
 
 
 def _is_named_alike(column: Column, other: Table, key: str) -> bool:

@@ -126,20 +126,22 @@ def say_condition(table: Table, one: Filter) -> str:
 def list_filters(asked: Asked, table: Table) -> list[Filter]:
     """Return the conditions that a question may say: of values, numbers, times and flags."""
     columns = _choose_columns(table)
-    own = dict.fromkeys(one for column in columns for one in _list_own_filters(asked, column))
+    own = dict.fromkeys(
+        one for column in columns for one in _list_own_filters(asked, table, column)
+    )
     pairs = list(list_column_filters(table, columns))
     said = find_sides(asked.words, table, pairs)
     return [*list(own)[:_MAX_FILTERS], *(one for one in pairs if agrees(one, said))]
 
 
-def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:
+def _list_own_filters(asked: Asked, table: Table, column: Column) -> Iterator[Filter]:
     name = column.name
     if column.truths is not None:
         yield Filter(name, "flag")
         yield Filter(name, "flag", negated=True)
     yield from _compare_with(asked, column)
     if column.type == "text" or column.is_id:
-        for at, how, value in _find_values(asked, column):
+        for at, how, value in _find_values(asked, _list_values(table, column)):
             yield Filter(name, how, value, at=at)
             yield Filter(name, how, value, negated=True, at=at)
         if not column.is_key and len(column.rows_by_value) <= _MAX_CATEGORY:
@@ -217,9 +219,20 @@ def _list_days(column: Column) -> Iterator[str]:
             yield date.fromordinal(int(number)).isoformat()
 
 
-def _find_values(asked: Asked, column: Column) -> Iterator[tuple[int, str, str]]:
+def _list_values(table: Table, column: Column) -> Mapping[str, Sequence[int]]:
+    """Return the values of a column; if it was brought, those to which no row refers, too."""
+    partner = next((one for one in table.partners if column.name in one.columns), None)
+    own = column.name.removeprefix(f"{partner.table.stem}.") if partner else ""
+    if partner is None or own not in partner.table.columns:
+        return column.rows_by_value
+    return partner.table.columns[own].rows_by_value
+
+
+def _find_values(
+    asked: Asked, values: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[int, str, str]]:
     """Find the values of a column that the question says, whole or in part."""
-    values, words = column.rows_by_value, asked.words
+    words = asked.words
     taken: set[int] = set()
     for size in range(min(_MAX_VALUE_WORDS, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
@@ -448,4 +461,5 @@ def _list_places(asked: Asked) -> list[tuple[int, int]]:
     """Return which of the best a question may ask for, and how many."""
     counts = [parse_number(value) for _, value in asked.numbers]
     few = [int(n) for n in counts if n is not None and n.is_integer() and 1 < n <= _MAX_LIMIT]
-    return [(1, 1), *((rank, 1) for rank in asked.ranks[:1]), *((1, n) for n in few[:1])]
+    ranks = asked.ranks[:1] or ([2] if asked.may_pass_first else [])
+    return [(1, 1), *((rank, 1) for rank in ranks), *((1, n) for n in few[:1])]

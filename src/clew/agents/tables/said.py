@@ -67,6 +67,7 @@ class Said:
             return False
         first, *rest = self._content
         own = _list_names(query.table)
+        own |= _list_names(query.unlinked.table) if query.unlinked else frozenset()
         if any(is_same_word(word.fold, name) for word in (first, *rest) for name in own):
             return False
         return any(not {first.fold, first.stem}.isdisjoint(_list_names(t)) for t in self._tables)

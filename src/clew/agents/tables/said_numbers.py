@@ -44,7 +44,7 @@ def _read_number(words: Sequence[Word], at: int) -> tuple[float | None, int]:
     if at and words[at - 1].fold in _PREFIXES:
         fold = fold.removeprefix("-")
     number = parse_number(spelled.get((fold,), fold))
-    if number in _TENS and (fold,) in spelled and at + 1 < len(words):
+    if number is not None and number in _TENS and (fold,) in spelled and at + 1 < len(words):
         unit = parse_number(spelled.get((words[at + 1].fold,), ""))
         if unit is not None and unit < _TENS.step:
             return number + unit, at + 2

@@ -35,10 +35,10 @@ from bench.query_scorer.asked import (
 )
 from bench.query_scorer.joined import JOINED
 from bench.query_scorer.joined_pairs import JoinedWriter
+from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import swap_columns
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.propose import (
-    Asked,
     Part,
     list_filters,
     list_parts,

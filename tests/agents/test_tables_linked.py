@@ -118,3 +118,8 @@ def test_numbers_are_read_as_people_type_them(question: str, numbers: list[str],
 
 def test_a_comma_behind_a_year_is_no_part_of_it() -> None:
     assert Asked("Fired in 2024, which one?").times == [(2, "year", "2024")]
+
+
+@pytest.mark.parametrize("question", ["firings in q1 24", "Fired in Q1 2024?"])
+def test_a_quarter_may_have_a_short_year(question: str) -> None:
+    assert [one.value for one in Asked(question).periods] == ["2024-01-01/2024-03-31"]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from clew.agents.core.confidence import Signals
@@ -35,7 +36,7 @@ from clew.agents.tables.words import is_same_word
 from clew.context import Context, QueryJudge
 
 _MAX_TABLES = 6  # that are read for a question, those with most of its words first
-_MAX_QUERIES = 48  # that are compared with a question
+_MAX_QUERIES = 64  # that are compared with a question
 _LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
 _DOUBTED = 0.5  # chance of a reading below which others are looked at
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
@@ -118,11 +119,20 @@ def measure_lead(
 ) -> Lead:
     """Return what speaks for the best query: its chance, its rival's, and if readings agree."""
     best = ranked[0]
-    rivals = (one.confidence for one in ranked if one.result.values != best.result.values)
+    rivals = (one.confidence for one in ranked if not _agrees(one, best))
     told = [one.values for query in readings if (one := find_answer(query)) is not None]
     agreed = best.result.values in told if told else None
     unknown = counts_unknown(question, best.query)
     return Lead(best.confidence, next(rivals, 0.0), agreed, unknown)
+
+
+def _agrees(one: ComputedAnswer, best: ComputedAnswer) -> bool:
+    """Whether two tell the same, one of them perhaps another column beside it."""
+    if one.result.values == best.result.values:
+        return True
+    own, other = set(one.query.targets), set(best.query.targets)
+    is_same = replace(one.query, targets=()) == replace(best.query, targets=())
+    return is_same and bool(own and other) and (own < other or other < own)
 
 
 def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:

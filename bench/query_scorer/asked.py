@@ -75,7 +75,7 @@ def make_query(table: Table, ask: dict[str, Any]) -> Query:
 
 def _make_filters(table: Table, where: Sequence[Sequence[Any]]) -> Iterator[Filter]:
     for name, sign, *rest in where:
-        column, value = table.columns[name], rest[0] if rest else None
+        column, value = table.columns[name], rest[0] if rest else ()
         if sign in ("is", "is not"):
             for one in value if isinstance(value, list) else [value]:
                 yield _make_equal(column, one, negated=sign == "is not")
@@ -88,6 +88,12 @@ def _make_filters(table: Table, where: Sequence[Sequence[Any]]) -> Iterator[Filt
         elif sign == "in month":
             text = str(value)
             yield Filter(name, "month", text if "-" in text else f"-{int(text):02}-")
+        elif sign == "between" and column.type == "number":
+            yield from (
+                Filter(name, how, str(one)) for how, one in zip((">=", "<="), value, strict=True)
+            )
+        elif sign == "between":
+            yield Filter(name, "within", "/".join(_to_value(column, one) for one in value))
         else:
             yield Filter(name, sign)
 
@@ -124,12 +130,18 @@ def _first(of: Any) -> str:
 
 def _make_value(base: Query, ask: dict[str, Any]) -> Query:
     of = ask["of"]
-    return replace(base, targets=tuple(of) if isinstance(of, list) else (of,))
+    return replace(base, targets=_order(base.table, of if isinstance(of, list) else [of]))
+
+
+def _order(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    """Return columns in the order of the table, as they are proposed."""
+    return tuple(sorted(dict.fromkeys(names), key=list(table.columns).index))
 
 
 def _make_best(base: Query, ask: dict[str, Any]) -> Query:
     of = _first(ask["of"])
-    tell = () if ask["tell"] == of else (ask["tell"],)
+    told = ask["tell"] if isinstance(ask["tell"], list) else [ask["tell"]]
+    tell = _order(base.table, [name for name in told if name != of])
     best = "max" if ask["get"] == "top" else "min"
     query = replace(base, wants="best", best=best, measure=of, targets=tell)
     return replace(query, rank=ask.get("rank", 1), limit=ask.get("n", 1))
@@ -219,6 +231,9 @@ _MAKERS |= dict.fromkeys(
 
 def list_own_parts(query: Query) -> set[Part]:
     """Return the parts that a query is made of."""
+    if query.unlinked is not None:
+        own = list_own_parts(replace(query, unlinked=None))
+        return {*own, Part("without", query.unlinked.table.stem)}
     asks = {Part("ask", name) for name in query.targets}
     extreme = {Part(query.best, query.measure)} if query.best and query.measure else set()
     match query.wants:

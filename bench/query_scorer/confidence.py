@@ -15,12 +15,14 @@ import numpy as np
 
 from bench.machine import print_result
 from bench.query_scorer.asked import TABLES, is_held, make_query, make_table, read_lines
+from bench.query_scorer.joined import JOINED, TableSet, read_asks
 from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
 from clew.agents.tables.confidence import Lead, describe_lead
 from clew.agents.tables.judge import measure_lead, rank_queries
 from clew.agents.tables.load import Table
 from clew.agents.tables.parse import parse_question
-from clew.agents.tables.run import run_query
+from clew.agents.tables.reading import Query
+from clew.agents.tables.run import TableResult, run_query
 from clew.reader.query_scorer import QueryScorer
 
 _FOLDS = 5
@@ -29,39 +31,64 @@ _FOLDS = 5
 class Judged(NamedTuple):
     """What the scorer says of the best query of a question, and whether it is the right one."""
 
-    table: str
+    name: str
     signals: Signals
     right: bool
     answerable: bool
 
 
-def sample_held(
-    most: int, seed: int, *, answerable: bool = False
-) -> Iterator[tuple[Table, str, dict[str, Any], str]]:
-    """Yield tables held out with their names, and a sample of what is asked of them in one wording.
+class HeldQuestion(NamedTuple):
+    """A question over tables that are held out, single and joined, and what the rows answer."""
 
-    With `answerable` only what a table answers.
+    name: str
+    question: str
+    tables: list[Table]
+    gold: TableResult | None
+
+
+def sample_held(most: int, seed: int, *, answerable: bool = False) -> Iterator[HeldQuestion]:
+    """Yield a sample of what is asked of tables and sets of tables held out, in one wording each.
+
+    Half of them are over sets. With `answerable` only what the rows answer.
     """
-    lines = [line for line in read_lines(TABLES) if is_held(line["table"])]
-    asked = [
-        (at, ask, q)
-        for at, line in enumerate(lines)
-        for ask in line["asks"]
-        if not (answerable and ask["get"] == "none")
-        for q in ask["q"]
+    for held in (_list_single(), _list_joined()):
+        kept = [one for one in held if one.gold is not None or not answerable]
+        yield from random.Random(seed).sample(kept, min(most // 2, len(kept)))
+
+
+def _list_single() -> Iterator[HeldQuestion]:
+    for line in read_lines(TABLES):
+        if is_held(line["table"]):
+            table = make_table(line)
+            for ask in line["asks"]:
+                gold = None if ask["get"] == "none" else run_query(make_query(table, ask))
+                if gold is not None or ask["get"] == "none":
+                    yield from (HeldQuestion(line["table"], q, [table], gold) for q in ask["q"])
+
+
+def _list_joined() -> Iterator[HeldQuestion]:
+    for line in read_lines(JOINED):
+        if is_held(line["set"]):
+            tables = TableSet.read(line)
+            for ask, _, gold in read_asks(tables, line["asks"]):
+                yield from (HeldQuestion(line["set"], q, tables.tables, gold) for q in ask["q"])
+
+
+def read_by_rules(question: str, tables: Sequence[Table]) -> list[Query]:
+    """Return the readings of a question by rules, over single tables and joined ones."""
+    single = [table for table in tables if not table.partners]
+    joined = [table for table in tables if table.partners]
+    return [
+        query for some in (single, joined) for query in parse_question(question, some, {}, single)
     ]
-    tables = [make_table(line) for line in lines]
-    for at, ask, question in random.Random(seed).sample(asked, min(most, len(asked))):
-        yield tables[at], lines[at]["table"], ask, question
 
 
 def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
     """Ask a sample of the questions over the tables that are held out."""
     scorer = QueryScorer.load()
-    for table, name, ask, question in sample_held(most, seed):
-        gold = None if ask["get"] == "none" else run_query(make_query(table, ask))
-        readings = list(parse_question(question, [table], {}, [table]))
-        if ranked := rank_queries(scorer, question, [table], readings):
+    for name, question, tables, gold in sample_held(most, seed):
+        readings = read_by_rules(question, tables)
+        if ranked := rank_queries(scorer, question, tables, readings):
             right = gold is not None and same_values(ranked[0].result.values, gold.values)
             signals = describe_lead(measure_lead(question, ranked, readings))
             yield Judged(name, signals, right, gold is not None)
@@ -97,13 +124,13 @@ def main() -> None:
     ask.add_argument("--most", type=int, default=600)
     given = ask.parse_args()
     judged = list(judge_tables(given.most))
-    names = sorted({one.table for one in judged})
+    names = sorted({one.name for one in judged})
     counts: dict[str, float] = {}
     for fold in range(_FOLDS):
         left = set(names[fold::_FOLDS])
-        known = [one for one in judged if one.table not in left]
+        known = [one for one in judged if one.name not in left]
         model = fit_logistic([one.signals for one in known], [one.right for one in known])
-        for name, value in measure(model, [o for o in judged if o.table in left]).items():
+        for name, value in measure(model, [o for o in judged if o.name in left]).items():
             share = value / _FOLDS if name == "brier" else value
             counts[name] = round(counts.get(name, 0) + share, 4)
     whole = fit_logistic([one.signals for one in judged], [one.right for one in judged])

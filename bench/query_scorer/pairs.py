@@ -33,10 +33,12 @@ from bench.query_scorer.asked import (
     read_lines,
     read_path,
 )
+from bench.query_scorer.joined import JOINED
+from bench.query_scorer.joined_pairs import JoinedWriter
+from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import swap_columns
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.propose import (
-    Asked,
     Part,
     list_filters,
     list_parts,
@@ -116,11 +118,11 @@ class Writer:
                 for one in conditions
             ]
             items.append((say_query(gold, result), 1, "full"))
-        wrong = self._propose(asked, table, gold, [one for one in filters if one not in said])
-        wrong += self._borrow(known, filters)
+        wrong = self.propose(asked, table, gold, [one for one in filters if one not in said])
+        wrong += self.borrow(known, filters)
         if len(self.tables) > 1 and self.rng.random() < 0.6:
             wrong += self.propose_elsewhere(asked, self.rng.choice(self.tables[-40:-1]))
-        return [*items, *self._keep_wrong(wrong, gold, result)]
+        return [*items, *self.keep_wrong(wrong, gold, result)]
 
     def _count(
         self, table: Table, gold: Query, parts: Sequence[Part], filters: Sequence[Filter]
@@ -131,7 +133,7 @@ class Writer:
         self.counts["conditions proposed"] += sum(reached)
         self.counts["queries proposed"] += all(reached) and list_own_parts(gold) <= set(parts)
 
-    def _propose(
+    def propose(
         self, asked: Asked, table: Table, gold: Query | None, wrong: list[Filter]
     ) -> list[Query]:
         """Return queries of the right parts and of wrong ones that are near."""
@@ -231,7 +233,7 @@ class Writer:
         same += (query.targets == gold.targets) + (query.measure == gold.measure)
         return same + self.rng.random()
 
-    def _borrow(self, known: Sequence[Query], filters: Sequence[Filter]) -> list[Query]:
+    def borrow(self, known: Sequence[Query], filters: Sequence[Filter]) -> list[Query]:
         """Return queries of other questions over the table, also with what this one names."""
         some = self.rng.sample(list(known), min(_OTHERS, len(known)))
         named = tuple(f for f in filters if f.at >= 0 and f.how == "=" and not f.negated)[:1]
@@ -250,7 +252,7 @@ class Writer:
         found = list(make_queries(asked, table, chances, weigh_conditions(table, conditions)))
         return self.rng.sample(found, min(_ELSEWHERE, len(found)))
 
-    def _keep_wrong(
+    def keep_wrong(
         self, queries: Iterable[Query], gold: Query | None, result: TableResult | None
     ) -> list[Item]:
         """Return the queries that are not the right one in other words."""
@@ -275,7 +277,7 @@ class Writer:
                 for table in self.rng.sample(self.tables, 3)
                 for query in self.propose_elsewhere(asked, table)
             ]
-            items = self._keep_wrong(queries, None, None)
+            items = self.keep_wrong(queries, None, None)
             if items:
                 self.counts["prose"] += 1
                 yield {"q": question, "held": False, "none": True, "items": items}
@@ -366,6 +368,7 @@ def write_part(given: argparse.Namespace, part: int) -> tuple[list[str], Counter
     writer, own = Writer(random.Random(7 + part)), slice(part, None, given.workers)
     rows = [
         *writer.write_tables(list(read_lines(TABLES))[own]),
+        *JoinedWriter(writer).write(list(read_lines(JOINED))[own]),
         *writer.write_graphs(list(read_lines(GRAPHS))[own]),
     ]
     if given.prose:

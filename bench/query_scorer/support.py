@@ -14,11 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.machine import print_result
-from bench.query_scorer.asked import make_query
-from bench.query_scorer.confidence import same_values, sample_held
+from bench.query_scorer.confidence import read_by_rules, same_values, sample_held
 from clew.agents.tables.judge import score_queries
-from clew.agents.tables.parse import parse_question
-from clew.agents.tables.run import run_query
 from clew.odds import to_log_odds
 from clew.reader.query_scorer import QueryScorer
 
@@ -38,10 +35,9 @@ class Proposed(NamedTuple):
 def judge_tables(most: int, seed: int = 11) -> Iterator[Proposed]:
     """Score the queries of a sample of the questions over tables held out."""
     scorer = QueryScorer.load()
-    for table, name, ask, question in sample_held(most, seed, answerable=True):
-        gold = run_query(make_query(table, ask))
-        readings = list(parse_question(question, [table], {}, [table]))
-        scored = score_queries(scorer, question, [table], readings)
+    for name, question, tables, gold in sample_held(most, seed, answerable=True):
+        readings = read_by_rules(question, tables)
+        scored = score_queries(scorer, question, tables, readings)
         if gold is None or not scored:
             continue
         rows = [

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clew.agents.tables.periods import Period, find_periods
+from clew.agents.tables.said_numbers import find_numbers, find_typed_signs
 from clew.agents.tables.spaced import find_language
 from clew.agents.tables.values import is_year
 from clew.agents.tables.words import Word, load_operators, split_question
 from clew.text.dates import MONTHS, parse_clock, parse_whole_date
-from clew.text.quantities import parse_number
 
-_MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}
 _TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 _ORDERING = (">", "<", ">=", "<=")
 _DENIALS = frozenset("not never no".split())
+_ANY = frozenset({"any", "ever"})
+_PASSING = frozenset("after apart behind but except follows next save".split())
 _WORTH = frozenset({"worth", "value"})
 
 
@@ -37,26 +38,15 @@ class Asked:
     @cached_property
     def is_closed(self) -> bool:
         """Whether yes or no may be an answer: not to "Tell me about Juno"."""
-        verbs = load_operators().auxiliaries - {"of"}
+        verbs = (load_operators().auxiliaries - {"of"}) | _ANY
         return self.question.rstrip().endswith("?") or any(w.fold in verbs for w in self.words)
 
     @cached_property
     def numbers(self) -> list[tuple[int, str]]:
         """The numbers with their places."""
-        spelled, said = load_operators().phrases["numbers"], self.question
-        found = []
-        for at, word in enumerate(self.words):
-            if word.text[:1] in "+-" and at and f"{self.words[at - 1].text}{word.text}" in said:
-                continue  # the digits of a code: SO-1042
-            number = parse_number(spelled.get((word.fold,), word.fold))
-            behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
-            if any(one.covers(at) and not one.is_years for one in self.periods):
-                continue
-            if number is not None:
-                found.append((at, f"{number * _MULTIPLES.get(behind, 1):.15g}"))
-            elif word.fold in _MULTIPLES and not (found and found[-1][0] == at - 1):
-                found.append((at, f"{_MULTIPLES[word.fold]}"))
-        return found
+        found = find_numbers(self.question, self.words)
+        spans = [one for one in self.periods if not one.is_years]
+        return [one for one in found if not any(span.covers(one[0]) for span in spans)]
 
     @cached_property
     def periods(self) -> list[Period]:
@@ -74,9 +64,10 @@ class Asked:
                 year = behind if behind.isdigit() and is_year(int(behind)) else ""
                 found.append((at, "month", f"{year}-{month}" if year else f"-{month}-"))
                 continue
-            if word.fold.isdigit() and len(word.fold) == 4 and is_year(int(word.fold)):
+            fold = word.fold.removeprefix("-") if at in self.signs else word.fold  # "pre-2016"
+            if fold.isdigit() and len(fold) == 4 and is_year(int(fold)):
                 if not self._follows_month(at):
-                    found.append((at, "year", word.fold))
+                    found.append((at, "year", fold))
             elif "-" in word.fold and parse_whole_date(word.fold):
                 found.append((at, "day", word.fold))
         found += self._find_days()
@@ -119,6 +110,11 @@ class Asked:
         return [rank for _, rank in self._ordinals]
 
     @cached_property
+    def may_pass_first(self) -> bool:
+        """Whether it may ask for the one behind the best: "right after the dearest", "but one"."""
+        return any(word.fold in _PASSING for word in self.words)
+
+    @cached_property
     def is_of_difference(self) -> bool:
         """Whether it asks how far two numbers lie apart: "by how much", "how many more".
 
@@ -143,7 +139,7 @@ class Asked:
     @cached_property
     def signs(self) -> dict[int, str]:
         """How the numbers at some places are compared: ">" behind "more than"."""
-        found = {}
+        found = find_typed_signs(self.question, self.words)
         for start, end, meaning in load_operators().find("comparisons", self.words):
             sign = _TIME_SIGNS.get(meaning, meaning)
             if sign in _ORDERING and not (start and self.words[start - 1].fold in _DENIALS):
@@ -179,5 +175,5 @@ class Asked:
     def _ordinals(self) -> list[tuple[int, int]]:
         ordinals = load_operators().phrases["ordinals"]
         known = {phrase: meaning for phrase, meaning in ordinals.items() if meaning.isdigit()}
-        places = [(at, (word.fold,)) for at, word in enumerate(self.words)]
-        return [(at, int(known[one])) for at, one in places if one in known]
+        found = load_operators().find("ordinals", self.words)
+        return [(at, int(meaning)) for at, _, meaning in found if meaning in known.values()]

@@ -93,15 +93,22 @@ def find_sides(
     said: dict[str, tuple[str, str]] = {}
     for start, end, sign in load_operators().find("comparisons", words):
         denied = start > 0 and words[start - 1].fold in _DENIALS
-        if end < len(words) and words[end].fold[:1].isdigit():
+        if end < len(words) and _is_number(words[end]):
             continue  # "more than 45 minutes" compares them with a number
-        behind = [name for at, _, name in named if end <= at <= end + _MAX_BETWEEN]
+        follow = [one for one in named if end <= one[0] <= end + _MAX_BETWEEN]
+        if any(_is_number(words[until]) for _, until, _ in follow if until < len(words)):
+            continue  # "below Elo 2100", too
+        behind = [name for _, _, name in follow]
         there = behind and any(behind[0] in pair for pair in compared)
         if there and sign in _SIDES and not denied:
             near = [name for _, until, name in named if start - _MAX_BETWEEN <= until <= start]
             before = [name for name in near if {name, behind[0]} in compared]
             said[behind[0]] = (_SIDES[sign], before[-1] if before else "")
     return said
+
+
+def _is_number(word: Word) -> bool:
+    return word.fold[:1].isdigit() or (word.fold,) in load_operators().phrases["numbers"]
 
 
 def agrees(one: Filter, said: Mapping[str, tuple[str, str]]) -> bool:
@@ -137,7 +144,8 @@ class SaidComparisons:
         if id(table) not in self._ranked:
             self._ranked[id(table)] = find_ranked(self._words, table)
         ranked = self._ranked[id(table)]
-        if query.best and query.measure and len(ranked) == 1 and query.measure not in ranked:
+        is_other = len(ranked) == 1 and query.measure not in ranked
+        if query.best and query.measure and is_other and not self._says(query, ranked):
             return table.columns[next(iter(ranked))].is_quantity
         if id(table) not in self._said:
             columns = list(table.columns.values())
@@ -150,6 +158,13 @@ class SaidComparisons:
         return not all(
             any(name in one.columns and agrees(one, said) for one in own) for name in said
         )
+
+    def _says(self, query: Query, ranked: frozenset[str]) -> bool:
+        """Whether a word that only the measure is called by is said: "returned the most rolls"."""
+        columns = query.table.columns
+        others = {word for name in ranked for word in columns[name].words}
+        own = [word for word in columns[query.measure].words if word not in others]
+        return any(is_same_word(word.fold, one) for word in self._words for one in own)
 
 
 def make_differences(base: Query, measures: Sequence[str]) -> Iterator[Query]:

@@ -1,7 +1,8 @@
 """Reads a question as a query over tables by a model: which proposal says what it asks."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from clew.agents.core.confidence import Signals
@@ -13,12 +14,20 @@ from clew.agents.tables.propose import (
     Part,
     list_filters,
     list_parts,
+    make_absent,
     make_queries,
     say_condition,
     say_part,
     weigh_conditions,
 )
-from clew.agents.tables.reading import Query
+from clew.agents.tables.propose_unlinked import (
+    Reference,
+    keep_own,
+    list_references,
+    list_references_to,
+    make_unlinked,
+)
+from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import TableResult, find_answer
 from clew.agents.tables.said import Said
 from clew.agents.tables.support import Support
@@ -26,8 +35,8 @@ from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
 from clew.context import Context, QueryJudge
 
-_MAX_TABLES = 4  # that are read for a question, those with most of its words first
-_MAX_QUERIES = 48  # that are compared with a question
+_MAX_TABLES = 6  # that are read for a question, those with most of its words first
+_MAX_QUERIES = 64  # that are compared with a question
 _LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
 _DOUBTED = 0.5  # chance of a reading below which others are looked at
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
@@ -110,11 +119,20 @@ def measure_lead(
 ) -> Lead:
     """Return what speaks for the best query: its chance, its rival's, and if readings agree."""
     best = ranked[0]
-    rivals = (one.confidence for one in ranked if one.result.values != best.result.values)
+    rivals = (one.confidence for one in ranked if not _agrees(one, best))
     told = [one.values for query in readings if (one := find_answer(query)) is not None]
     agreed = best.result.values in told if told else None
     unknown = counts_unknown(question, best.query)
     return Lead(best.confidence, next(rivals, 0.0), agreed, unknown)
+
+
+def _agrees(one: ComputedAnswer, best: ComputedAnswer) -> bool:
+    """Whether two tell the same, one of them perhaps another column beside it."""
+    if one.result.values == best.result.values:
+        return True
+    own, other = set(one.query.targets), set(best.query.targets)
+    is_same = replace(one.query, targets=()) == replace(best.query, targets=())
+    return is_same and bool(own and other) and (own < other or other < own)
 
 
 def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:
@@ -125,30 +143,66 @@ def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:
 
 def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[Query]:
     """Return the queries that likely parts make, the likeliest first."""
-    said = [
-        (
-            {part: say_part(table, part) for part in list_parts(table)},
-            {one: say_condition(table, one) for one in list_filters(asked, table)},
-        )
-        for table in tables
-    ]
+    references = list_references(tables)
+    said = [_say_all(asked, table, list_references_to(table, references)) for table in tables]
     # A joined table has the columns of its own, too: each text is scored once.
     texts = list(dict.fromkeys(t for both in said for one in both for t in one.values()))
     if not texts:
         return []
     chances = dict(zip(texts, scorer.score(asked.question, texts).tolist(), strict=True))
+    weighed = {
+        id(table): Weighed(
+            {one: chances[text] for one, text in parts.items()},
+            {one: chances[text] for one, text in filters.items()},
+        )
+        for table, (parts, filters) in zip(tables, said, strict=True)
+    }
     found: list[tuple[float, Query]] = []
-    for at, table in enumerate(tables):
-        own_parts, own_filters = said[at]
-        parts = {one: chances[text] for one, text in own_parts.items()}
-        filters = {one: chances[text] for one, text in own_filters.items()}
-        conditions = weigh_conditions(table, filters)
-        chance_of = {frozenset(some): chance for some, chance in conditions.items()}
-        for query in make_queries(asked, table, parts, conditions):
-            if _uses_partners(query):
-                chance = chance_of[frozenset(query.filters)]
-                found.append((chance * _estimate(query, parts), query))
+    for table in tables:
+        found += _make_likely(asked, table, weighed[id(table)])
+        for reference in list_references_to(table, references):
+            found += _make_absent(reference, weighed)
     return [query for _, query in sorted(found, key=lambda one: -one[0])]
+
+
+class Weighed(NamedTuple):
+    """The chances of the parts and conditions that a table has for a question."""
+
+    parts: dict[Part, float]
+    filters: dict[Filter, float]
+
+
+def _say_all(
+    asked: Asked, table: Table, references: Sequence[Reference]
+) -> tuple[dict[Part, str], dict[Filter, str]]:
+    """Say the parts and conditions of a table."""
+    parts = {part: say_part(table, part) for part in list_parts(table, references)}
+    return parts, {one: say_condition(table, one) for one in list_filters(asked, table)}
+
+
+def _make_likely(asked: Asked, table: Table, weighed: Weighed) -> Iterator[tuple[float, Query]]:
+    """Yield the queries that likely parts and conditions of a table make."""
+    conditions = weigh_conditions(table, weighed.filters)
+    chance_of = {frozenset(some): chance for some, chance in conditions.items()}
+    for query in make_queries(asked, table, weighed.parts, conditions):
+        if _uses_partners(query):
+            chance = chance_of[frozenset(query.filters)]
+            yield chance * _estimate(query, weighed.parts), query
+
+
+def _make_absent(
+    reference: Reference, weighed: Mapping[int, Weighed]
+) -> Iterator[tuple[float, Query]]:
+    """Yield what may be asked of rows to which none of another table refers."""
+    table = reference.partner.table
+    own, theirs = weighed[id(table)], weighed[id(reference.table)]
+    if own.parts[Part("without", reference.stem)] < _LIKELY:
+        return
+    conditions = weigh_conditions(table, own.filters)
+    others = weigh_conditions(reference.table, keep_own(reference, theirs.filters))
+    for base, chance in make_unlinked(reference, conditions, others):
+        for query in make_absent(table, own.parts, base):
+            yield chance * _estimate(query, own.parts), query
 
 
 def _uses_partners(query: Query) -> bool:
@@ -188,6 +242,8 @@ def _has_part(query: Query, part: Part) -> bool:
             return wants in ("difference", "ratio")
         case "distinct":
             return wants == kind and column in query.targets
+        case "without":
+            return query.unlinked is not None and query.unlinked.table.stem == column
     return wants == kind
 
 

@@ -387,6 +387,11 @@ class Partner:
     label: str = ""
     """The column that names its rows, as it is called here."""
 
+    def repeats_link(self, table: Table) -> bool:
+        """Whether rows refer to it by the names of its rows, so that they know them already."""
+        names, own = (table.columns[one].folded for one in (self.label or self.link, self.link))
+        return self.label != "" and all(a in (None, b) for a, b in zip(names, own, strict=True))
+
 
 def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
     """Return the columns of a table whose values are keys of another one."""
@@ -480,12 +485,9 @@ def _refers_by_codes(column: Column, link: Link) -> bool:
     """Whether all values are keys of another table that are written as codes: C1, C2."""
     keys = link.other.columns[link.key]
     values = column.rows_by_value.keys()
-    return (
-        keys.names_rows
-        and column.holds_codes
-        and len(values) >= _MIN_TEXTS
-        and values <= keys.rows_by_value.keys()
-    )
+    least = _MIN_TEXTS if keys.names_rows else _MIN_LINKED
+    is_code = column.holds_codes and (keys.names_rows or keys.holds_codes)
+    return is_code and len(values) >= least and values <= keys.rows_by_value.keys()
 
 
 def _is_named_alike(column: Column, other: Table, key: str) -> bool:

@@ -172,7 +172,10 @@ def _read_quarter(words: Sequence[Word], at: int) -> _Dated | None:
         if months is None or start + size > len(words):
             continue
         end, behind = _pass_year(words, start + size)
-        if not (year or behind) and not (size == 1 and _stands_as_season(words, start)):
+        is_code = words[start].fold[-1:].isdigit()  # Q1
+        if not behind and is_code:
+            end, behind = _pass_short_year(words, end)
+        if not (year or behind or is_code or (size == 1 and _stands_as_season(words, start))):
             end = _pass_any_year(words, start + size)
             if end == start + size:
                 return None  # "the first half" may be of a match
@@ -196,6 +199,12 @@ def _pass_year(words: Sequence[Word], at: int) -> tuple[int, int]:
         at += 1
     year = _to_year(words, at)
     return (at + 1, year) if year else (start, 0)
+
+
+def _pass_short_year(words: Sequence[Word], at: int) -> tuple[int, int]:
+    """Return where "24" ends behind a code of a quarter, and the year; 0 if it is no year."""
+    fold = words[at].fold if at < len(words) else ""
+    return (at + 1, 2000 + int(fold)) if fold.isdigit() and len(fold) == 2 else (at, 0)
 
 
 def _pass_any_year(words: Sequence[Word], at: int) -> int:

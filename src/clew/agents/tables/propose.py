@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import combinations
 
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import (
@@ -19,23 +20,26 @@ from clew.agents.tables.column_pairs import (
 )
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.propose_named import make_named
+from clew.agents.tables.propose_unlinked import Reference
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import find_rows, group_filters
 from clew.agents.tables.values import is_year
 from clew.agents.tables.wording import say_column, say_extreme, say_filter, say_samples, say_table
 from clew.agents.tables.words import Word, is_same_word
+from clew.ingest.readers.tables import split_column
 from clew.text.quantities import parse_number
 
 _MAX_COLUMNS = 24  # of a table that are looked at
 _MAX_FILTERS = 80  # conditions that are compared with a question
 _MAX_KINDS = 2_000  # values of a column among which words of a question are looked for
-_MIN_PART = 4  # letters of a word that stands for a value it is part of
+_MIN_PART, _MIN_NAME = 4, 3  # letters of a word, or a name, that stands for a value it is part of
 _MAX_VALUE_WORDS = 8
 _LIKELY_PARTS, _LIKELY_FILTERS = 4, 6  # of the best that queries are made of
 _LEAST_PART, _LEAST_FILTER = 0.002, 0.05
 _MAX_LIMIT = 20
+_MAX_PAIRED = 3  # columns of which two may be asked for together
 _COMPARING = (">", "<", ">=", "<=")
-_PLAIN = {"distinct": "distinct", "ask": "value", "over": "repeated", "each": "groups"}
+_PLAIN = {"distinct": "distinct", "ask": "value"}
 _OF_ROWS = {"most": "max", "fewest": "min"}
 _MAX_YEARS = 2  # of a column that a day or month without a year may be of
 _MAX_SETS, _MAX_BEAM, _MAX_TOGETHER = 12, 64, 4  # of conditions
@@ -49,17 +53,23 @@ class Part:
     """What a query may be made of: a column that is asked for, or something computed."""
 
     kind: str
-    """ask, count, distinct, sum, mean, median, max, min, most, fewest, each, over, share, check or
-    difference."""
+    """ask, count, distinct, sum, mean, median, max, min, most, fewest, each, over, share, check,
+    difference or without."""
     column: str = ""
+    """A column; of what is without rows that refer to it, the table of these."""
 
 
-def list_parts(table: Table) -> list[Part]:
-    """Return the parts that queries over a table may have."""
+def list_parts(table: Table, references: Iterable[Reference] = ()) -> list[Part]:
+    """Return the parts that queries over a table may have, and what refers to its rows."""
     found = [Part(kind) for kind in ("count", "most", "fewest", "share", "check", "difference")]
-    for name, column in list(table.columns.items())[:_MAX_COLUMNS]:
+    found += [Part("without", one.stem) for one in references]
+    brought = _list_brought(table)
+    for column in _choose_columns(table):
+        name = column.name
         found.append(Part("ask", name))
-        if column.is_quantity:
+        if column.is_quantity and name in brought:  # it is repeated: not to be added up
+            found += [Part(kind, name) for kind in ("max", "min")]
+        elif column.is_quantity:
             found += [Part(kind, name) for kind in ("sum", "mean", "median", "max", "min")]
         elif column.type in ("date", "time"):
             found += [Part(kind, name) for kind in ("max", "min")]
@@ -68,8 +78,24 @@ def list_parts(table: Table) -> list[Part]:
     return found
 
 
+def _list_brought(table: Table) -> frozenset[str]:
+    """Return the columns that linked tables brought."""
+    return frozenset(name for one in table.partners for name in one.columns)
+
+
+def _choose_columns(table: Table) -> list[Column]:
+    """Return the columns that are looked at: some of its own, and some that were brought."""
+    brought = _list_brought(table)
+    again = {one.label for one in table.partners if one.repeats_link(table)}
+    own = [one for name, one in table.columns.items() if name not in brought]
+    others = [one for name, one in table.columns.items() if name in brought - again]
+    return [*own[:_MAX_COLUMNS], *others[:_MAX_COLUMNS]]
+
+
 def say_part(table: Table, part: Part) -> str:
     """Say a part as the model reads it."""
+    if part.kind == "without":
+        return f"{say_table(table)}: without any {' '.join(split_column(part.column))}"
     name = say_column(table, part.column) if part.column else ""
     said = {
         "count": "number of rows",
@@ -86,7 +112,7 @@ def say_part(table: Table, part: Part) -> str:
         "over": f"{name} with more than one row",
     }.get(part.kind, "")
     if part.kind == "ask":
-        said = f"the {say_samples(table.columns[part.column])}"
+        said = f"the {say_samples(table, part.column)}"
     elif part.kind in ("max", "min"):
         said = say_extreme(table, part.column, part.kind)
     return f"{say_table(table)}: {said}"
@@ -99,21 +125,23 @@ def say_condition(table: Table, one: Filter) -> str:
 
 def list_filters(asked: Asked, table: Table) -> list[Filter]:
     """Return the conditions that a question may say: of values, numbers, times and flags."""
-    columns = list(table.columns.values())[:_MAX_COLUMNS]
-    own = dict.fromkeys(one for column in columns for one in _list_own_filters(asked, column))
+    columns = _choose_columns(table)
+    own = dict.fromkeys(
+        one for column in columns for one in _list_own_filters(asked, table, column)
+    )
     pairs = list(list_column_filters(table, columns))
     said = find_sides(asked.words, table, pairs)
     return [*list(own)[:_MAX_FILTERS], *(one for one in pairs if agrees(one, said))]
 
 
-def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:
+def _list_own_filters(asked: Asked, table: Table, column: Column) -> Iterator[Filter]:
     name = column.name
     if column.truths is not None:
         yield Filter(name, "flag")
         yield Filter(name, "flag", negated=True)
     yield from _compare_with(asked, column)
     if column.type == "text" or column.is_id:
-        for at, how, value in _find_values(asked, column):
+        for at, how, value in _find_values(asked, _list_values(table, column)):
             yield Filter(name, how, value, at=at)
             yield Filter(name, how, value, negated=True, at=at)
         if not column.is_key and len(column.rows_by_value) <= _MAX_CATEGORY:
@@ -123,6 +151,14 @@ def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:
         yield Filter(name, "filled")
     elif column.is_quantity and 0.0 in column.numbers:
         yield Filter(name, "empty")
+    if column.is_quantity and column.reaches(0.0):  # some, or less than none
+        yield from (Filter(name, sign, "0") for sign in _list_sides_of_none(column))
+
+
+def _list_sides_of_none(column: Column) -> list[str]:
+    """Return on which sides of 0 a column has numbers, where not all are on one."""
+    known = [number for number in column.numbers if number is not None]
+    return [">"] * any(n > 0 for n in known) + ["<"] * any(n < 0 for n in known)
 
 
 def _compare_with(asked: Asked, column: Column) -> Iterator[Filter]:
@@ -149,8 +185,11 @@ def _compare_numbers(asked: Asked, column: Column) -> Iterator[Filter]:
             yield Filter(column.name, how, value, at=at)
     for at, rank in asked.named_ranks:
         behind = asked.words[at + 1].fold
-        if float(rank) in column.numbers and any(is_same_word(behind, w) for w in column.words):
+        is_named = column.is_rank or any(is_same_word(behind, w) for w in column.words)
+        if float(rank) in column.numbers and is_named:
             yield Filter(column.name, "=", str(rank), at=at)
+    if column.is_rank and 1.0 in column.numbers:
+        yield Filter(column.name, "=", "1")  # who won
 
 
 def _compare_times(asked: Asked, column: Column) -> Iterator[Filter]:
@@ -180,9 +219,20 @@ def _list_days(column: Column) -> Iterator[str]:
             yield date.fromordinal(int(number)).isoformat()
 
 
-def _find_values(asked: Asked, column: Column) -> Iterator[tuple[int, str, str]]:
+def _list_values(table: Table, column: Column) -> Mapping[str, Sequence[int]]:
+    """Return the values of a column; if it was brought, those to which no row refers, too."""
+    partner = next((one for one in table.partners if column.name in one.columns), None)
+    own = column.name.removeprefix(f"{partner.table.stem}.") if partner else ""
+    if partner is None or own not in partner.table.columns:
+        return column.rows_by_value
+    return partner.table.columns[own].rows_by_value
+
+
+def _find_values(
+    asked: Asked, values: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[int, str, str]]:
     """Find the values of a column that the question says, whole or in part."""
-    values, words = column.rows_by_value, asked.words
+    words = asked.words
     taken: set[int] = set()
     for size in range(min(_MAX_VALUE_WORDS, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
@@ -207,13 +257,14 @@ def _find_parts(
     known: dict[str, list[str]] = {}
     for value in values:
         for part in value.split():
-            if len(part) >= _MIN_PART or not part.isalpha():
+            if len(part) >= _MIN_NAME or not part.isalpha():
                 known.setdefault(part, []).append(value)
     said: dict[str, set[int]] = {}
     for at, word in enumerate(asked.words):
         if at in taken or word.fold in asked.fillers:
             continue
-        if len(word.fold) < _MIN_PART and word.fold.isalpha():
+        least = _MIN_NAME if word.text[:1].isupper() else _MIN_PART
+        if len(word.fold) < least and word.fold.isalpha():
             continue
         having = {v for part in known if _is_form(word, part) for v in known[part]}
         for value in having:
@@ -238,12 +289,7 @@ def make_queries(
     conditions: Iterable[tuple[Filter, ...]],
 ) -> Iterator[Query]:
     """Yield the queries that the likely parts make with each set of conditions."""
-    likely = sorted(
-        (one for one in parts if parts[one] >= _LEAST_PART), key=lambda one: -parts[one]
-    )
-    chosen = likely[: 2 * _LIKELY_PARTS]
-    if table.label and (named := Part("ask", table.label)) not in chosen:
-        chosen.append(named)  # which rows they are may be all that is asked
+    chosen = _choose_parts(table, parts, 2 * _LIKELY_PARTS)
     kinds = [(one.kind, one.column) for one in chosen]
     may_check = asked.is_closed and not asked.is_open and Part("check") in chosen
     for some in conditions:
@@ -252,6 +298,7 @@ def make_queries(
         if asked.is_of_difference:
             continue
         yield from _make_plain(base, chosen)
+        yield from _make_repeated(asked, base, chosen)
         if asked.is_of_worth and (both := find_worth(table)):
             price, stock = both
             yield replace(base, wants="aggregate", aggregate="sum", measure=price, second=stock)
@@ -259,6 +306,19 @@ def make_queries(
         is_one_name = len(some) == 1 and some[0].how == "=" and not some[0].negated
         if may_check and some and not is_one_name:
             yield replace(base, wants="check")
+
+
+def make_absent(table: Table, parts: Mapping[Part, float], base: Query) -> Iterator[Query]:
+    """Yield what the likely parts ask of rows to which none refers."""
+    yield from _make_plain(base, _choose_parts(table, parts, _LIKELY_PARTS))
+
+
+def _choose_parts(table: Table, parts: Mapping[Part, float], most: int) -> list[Part]:
+    """Return the likeliest parts, and what names the rows: that may be all that is asked."""
+    likely = [one for one in parts if parts[one] >= _LEAST_PART and one.kind != "without"]
+    chosen = sorted(likely, key=lambda one: -parts[one])[:most]
+    named = Part("ask", table.label)
+    return [*chosen, named] if table.label and named not in chosen else chosen
 
 
 def weigh_conditions(
@@ -329,14 +389,36 @@ def _make_plain(base: Query, parts: Sequence[Part]) -> Iterator[Query]:
             yield replace(base, wants="aggregate", aggregate=kind, measure=column)
         elif kind in ("max", "min"):
             yield replace(base, wants="best", best=kind, measure=column)
-        elif kind in ("over", "each"):
-            yield replace(base, wants=_PLAIN[kind], group=column)
+        elif kind == "each":
+            yield replace(base, wants="groups", group=column)
+    asks = [one.column for one in parts if one.kind == "ask" and one.column not in told]
+    yield from (replace(base, targets=both) for both in _pair_columns(base.table, asks))
     columns = base.table.columns
     computed = [p for p in parts if p.kind in ("sum", "mean", "max", "min")]
     for part in [one for one in computed if columns[one.column].is_quantity]:
         for each in [one for one in parts if one.kind == "each"][:2]:
             group, measure = each.column, part.column
             yield replace(base, wants="groups", group=group, aggregate=part.kind, measure=measure)
+
+
+def _pair_columns(table: Table, asks: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield two columns that may be asked for together, of the likeliest, in the table's order."""
+    order = {name: at for at, name in enumerate(table.columns)}
+    for both in combinations(asks[:_MAX_PAIRED], 2):
+        yield tuple(sorted(both, key=order.__getitem__))
+
+
+def _make_repeated(asked: Asked, base: Query, parts: Sequence[Part]) -> Iterator[Query]:
+    """Yield the values that more rows have than a number of the question, or more than one."""
+    limits = {1: None}
+    for at, value in asked.numbers:
+        number = parse_number(value)
+        if number is not None and number.is_integer() and 1 < number <= _MAX_LIMIT:
+            sign = asked.signs.get(at, "")
+            limits |= {int(number) - (sign == ">="): None}
+    for part in [one for one in parts if one.kind == "over"]:
+        for limit in limits:
+            yield replace(base, wants="repeated", group=part.column, limit=limit)
 
 
 def _make_extremes(asked: Asked, base: Query, parts: Sequence[Part]) -> Iterator[Query]:
@@ -350,12 +432,18 @@ def _make_extremes(asked: Asked, base: Query, parts: Sequence[Part]) -> Iterator
         placed = replace(base, rank=rank, limit=limit)
         for column in asks:
             others = [one for one in extremes if one.column != column]
-            for one in others:
-                yield replace(
-                    *(placed,), wants="best", best=one.kind, measure=one.column, targets=(column,)
-                )
+            yield from (_rank(placed, one, (column,)) for one in others)
             if not base.table.columns[column].is_key:
                 yield from _make_best_groups(replace(placed, group=column), others, counted)
+        for both in _pair_columns(base.table, asks):
+            own = [one for one in extremes if one.column not in both]
+            yield from (_rank(placed, one, both) for one in own)
+
+
+def _rank(base: Query, extreme: Part, targets: tuple[str, ...]) -> Query:
+    """Return what tells columns of the rows with the largest or smallest."""
+    best, measure = extreme.kind, extreme.column
+    return replace(base, wants="best", best=best, measure=measure, targets=targets)
 
 
 def _make_best_groups(
@@ -373,4 +461,5 @@ def _list_places(asked: Asked) -> list[tuple[int, int]]:
     """Return which of the best a question may ask for, and how many."""
     counts = [parse_number(value) for _, value in asked.numbers]
     few = [int(n) for n in counts if n is not None and n.is_integer() and 1 < n <= _MAX_LIMIT]
-    return [(1, 1), *((rank, 1) for rank in asked.ranks[:1]), *((1, n) for n in few[:1])]
+    ranks = asked.ranks[:1] or ([2] if asked.may_pass_first else [])
+    return [(1, 1), *((rank, 1) for rank in ranks), *((1, n) for n in few[:1])]

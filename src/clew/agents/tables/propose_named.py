@@ -55,12 +55,19 @@ def make_named(
         own = [one for one in named if one.column == name]
         if len(own) == _TWO:
             yield from _compare_two(asked, replace(base, group=name), measures, may_check)
-        elif len(own) == 1 and may_check:
-            yield from _check_best(base, own[0], measures)
     if may_check:
+        yield from _check_named(base, measures)
         yield from _check_bounds(asked, base, measures)
     if not asked.is_yes_no and len(named) == 1:
         yield from _subtract_columns(base, measures)
+
+
+def _check_named(base: Query, measures: Measures) -> Iterator[Query]:
+    """Yield whether the only one of its column that is named, by whatever word, is the best."""
+    named = [one for one in base.filters if one.how == "=" and not one.negated]
+    for own in named:
+        if sum(one.column == own.column for one in named) == 1:
+            yield from _check_best(base, own, measures)
 
 
 def _compare_two(asked: Asked, base: Query, measures: Measures, may_check: bool) -> Iterator[Query]:
@@ -105,9 +112,11 @@ def _check_best(base: Query, own: Filter, measures: Measures) -> Iterator[Query]
             yield replace(ranked, targets=(own.column,))
         elif not measure:
             yield replace(ranked, group=own.column)
-        elif base.table.columns[measure].is_quantity:
-            how = ("sum", "mean") if measures.has_means else ("sum",)
-            yield from (replace(ranked, group=own.column, aggregate=one) for one in how)
+        else:
+            yield replace(ranked, targets=(own.column,))  # by its best row
+            if base.table.columns[measure].is_quantity:
+                how = ("sum", "mean") if measures.has_means else ("sum",)
+                yield from (replace(ranked, group=own.column, aggregate=one) for one in how)
 
 
 def _check_bounds(asked: Asked, base: Query, measures: Measures) -> Iterator[Query]:

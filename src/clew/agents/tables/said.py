@@ -67,6 +67,7 @@ class Said:
             return False
         first, *rest = self._content
         own = _list_names(query.table)
+        own |= _list_names(query.unlinked.table) if query.unlinked else frozenset()
         if any(is_same_word(word.fold, name) for word in (first, *rest) for name in own):
             return False
         return any(not {first.fold, first.stem}.isdisjoint(_list_names(t)) for t in self._tables)
@@ -102,14 +103,22 @@ class Said:
         """
         if query.wants not in _COMPARED or len(query.named) < _TWO:
             return False
-        adjectives = [w.fold for w in self._asked.words if w.fold not in _AMOUNTS]
-        if not any(load_operators().degree_of(fold) for fold in adjectives):
+        operators, values = load_operators(), {one.value for one in query.named}
+        taken = _AMOUNTS.union(word for value in values for word in value.split())
+        if any(operators.find("aggregates", self._asked.words)):
+            return False  # "in total"
+        if not any(operators.degree_of(w.fold) for w in self._asked.words if w.fold not in taken):
             return False
-        values = {one.value for one in query.named}
+        if query.measure and self._names(query.table.columns[query.measure].words):
+            return False
         if query.table.columns[query.group].is_key:
             return False
         keys = [o for t in self._tables for o in t.columns.values() if o.is_key and not o.is_id]
         return any(values <= one.rows_by_value.keys() for one in keys)
+
+    def _names(self, own: Sequence[str]) -> bool:
+        """Whether the question has one of some words."""
+        return any(is_same_word(word.fold, one) for word in self._asked.words for one in own)
 
     def _misses_measure(self, query: Query) -> bool:
         """Whether "what is the highest rate" is told by who has it, though nothing names these."""
@@ -180,7 +189,10 @@ class JoinedTables:
 
     def __init__(self, asked: Asked, tables: Sequence[Table]) -> None:
         self._links = {
-            (table.name, one.link) for table in tables for one in table.partners if one.label
+            (table.name, one.link)
+            for table in tables
+            for one in table.partners
+            if one.label and not one.repeats_link(table)
         }
         self._names_ids = any(w.stem in load_vocabulary().identifiers for w in asked.words)
 

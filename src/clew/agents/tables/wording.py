@@ -1,11 +1,13 @@
 """Says in plain words what a query asks, as the model that compares it with a question reads it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from clew.agents.tables.load import Column, Table
+from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.periods import MONTH_NAMES, say_period
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.run import TableResult, group_filters
+from clew.agents.tables.words import is_same_word
 from clew.ingest.readers.tables import split_column
 
 _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most"}
@@ -51,13 +53,25 @@ def say_table(table: Table) -> str:
 
 
 def say_column(table: Table, name: str) -> str:
-    """Say what a column is called."""
-    return " ".join(table.columns[name].words) or name
+    """Say what a column is called, and of what it is if a linked table brought it."""
+    words = table.columns[name].words
+    partner = next((one for one in table.partners if name in one.columns), None)
+    whose = _name_partner(table, partner) if partner else ()
+    if any(is_same_word(word, own) for word in words for own in whose):
+        whose = ()
+    return " ".join([*whose, *words]) or name
 
 
-def say_samples(column: Column) -> str:
+def _name_partner(table: Table, partner: Partner) -> Sequence[str]:
+    """Return what a linked table is called: as the column that refers to it if two do."""
+    is_twice = sum(one.table is partner.table for one in table.partners) > 1
+    return split_column(partner.link if is_twice else partner.table.stem)
+
+
+def say_samples(table: Table, name: str) -> str:
     """Say a column's name, and two of its values if they are words."""
-    name = " ".join(column.words) or column.name
+    column = table.columns[name]
+    name = say_column(table, name)
     if column.type not in ("text", "time"):
         return name
     some = [str(cell)[:_MAX_SAMPLE] for cell in dict.fromkeys(column.cells) if cell is not None]

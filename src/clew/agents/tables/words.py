@@ -52,6 +52,7 @@ def fold_word(word: str) -> str:
     fold = word.casefold().replace("’", "'")
     fold = fold.removesuffix("'s")
     if fold[:1].isdigit():
+        fold = fold.rstrip(",")  # of the sentence: "in 2024, …"
         decimal = "" if _GROUPED.fullmatch(fold) or fold.count(",") > 1 else "."
         return fold.replace("/", "-") if "/" in fold else fold.replace(",", decimal)
     return _strip_article(fold.lstrip("+"))

@@ -248,11 +248,23 @@ def say_path(
 
     `backward` tells which steps go from tail to head.
     """
+    return f"{open_path(facts, backward)} = {_say_ends(ends)}"
+
+
+def say_both(first: str, second: str, ends: Sequence[str]) -> str:
+    """Say what two open paths share, and its ends."""
+    return f"{first} and {second} = {_say_ends(ends)}"
+
+
+def open_path(facts: Sequence[tuple[str, str, str]], backward: Sequence[bool]) -> str:
+    """Say the facts of a path with its end left open."""
     *before, (head, relation, tail) = facts
     said = "".join(f"{one} {between} {other}. " for one, between, other in before)
-    last = f"? {relation} {tail}" if backward[-1] else f"{head} {relation} ?"
-    answer = ", ".join(ends[:_SAID_ENDS])[:_MAX_END_CHARS]
-    return f"{said}{last} = {answer}"
+    return said + (f"? {relation} {tail}" if backward[-1] else f"{head} {relation} ?")
+
+
+def _say_ends(ends: Sequence[str]) -> str:
+    return ", ".join(ends[:_SAID_ENDS])[:_MAX_END_CHARS]
 
 
 async def put_back_contradicting(

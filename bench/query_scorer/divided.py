@@ -20,7 +20,7 @@ from clew.agents.logic.measured import (
     say_things,
 )
 from clew.retrieve.paths.judged import open_path, say_both
-from clew.text.names import relation_segments, relations_to_words
+from clew.text.names import name_key, relation_segments, relations_to_words
 
 Path = tuple[Step, ...]
 _MOST_WAYS = 8  # in which one meaning is said
@@ -151,6 +151,26 @@ def find_value(graph: SmallGraph, name: str, paths: Sequence[Path]) -> tuple[str
 def measure_words(path: Path) -> str:
     """Say what the end of a path measures."""
     return say_measure(relations_to_words([relation_segments(name)[-1] for name, _ in path]))
+
+
+def order_names(question: str, names: Sequence[str]) -> list[str]:
+    """Return names in the order of a question; where one is not found, as they are."""
+    words = name_key(question).split()
+    places = []
+    for name in names:
+        own = [words.index(word) for word in name_key(name).split() if words.count(word) == 1]
+        places.append(min(own, default=-1))
+    if min(places) < 0 or len(set(places)) < len(places):
+        return list(names)
+    return [name for _, name in sorted(zip(places, names, strict=True))]
+
+
+def order_compared(ask: dict[str, Any], question: str) -> dict[str, Any]:
+    """Return an ask that compares two, by name in the order of a wording."""
+    names = [str(name) for name in ask["compare"]]
+    ordered, get = order_names(question, names), ask.get("get", "more")
+    turned = {"check-more": "check-less", "check-less": "check-more"}
+    return {**ask, "compare": ordered, "get": get if ordered == names else turned.get(get, get)}
 
 
 def _read_comparison(graph: SmallGraph, ask: dict[str, Any]) -> Meaning:

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from bench.query_scorer.asked import SmallGraph, Step, is_held
@@ -18,6 +18,8 @@ from bench.query_scorer.divided import (
     Unfounded,
     find_ends,
     list_measures,
+    order_compared,
+    order_names,
     read_check,
     read_meaning,
     say_best,
@@ -64,6 +66,9 @@ class GraphWriter:
         if ask.get("get") == "check" and meaning is not None:
             yield from self._write_check(graph, ask)
             return
+        if "compare" in ask and meaning is not None:
+            yield from self._write_comparison(graph, ask)
+            return
         maker = ItemMaker(self.rng, graph, _list_topics(ask), meaning)
         for question in ask["q"]:
             yield question, maker.make(question, is_extreme="extreme" in ask)
@@ -82,6 +87,16 @@ class GraphWriter:
             for name, maker in some:
                 about = opened.get(name_key(name), question)
                 yield about, maker.make(about)
+
+    def _write_comparison(
+        self, graph: SmallGraph, ask: dict[str, Any]
+    ) -> Iterator[tuple[str, list[Item]]]:
+        """Yield what compares two that are named, in the order of each wording."""
+        for question in ask["q"]:
+            ordered = order_compared(ask, question)
+            meaning = read_meaning(graph, ordered)
+            maker = ItemMaker(self.rng, graph, _list_topics(ordered), meaning)
+            yield question, maker.make(question)
 
 
 def _list_topics(ask: dict[str, Any]) -> list[str]:
@@ -124,10 +139,15 @@ class ItemMaker:
         texts = [self.graph.say(topic, path) for topic, path in paths]
         named = [*self.topics, *self._find_names(question)]
         texts += self._sample(self._list_shared(list(dict.fromkeys(named))), _SHARED)
-        texts += self._sample(self._list_compared(list(dict.fromkeys(named))), _COMPARED)
+        texts += self._sample(self._list_compared(self._order(question, named)), _COMPARED)
         texts += self._sample(self._list_best(), _BEST_OF_EXTREME if is_extreme else _BEST)
         wrong = [text for text in dict.fromkeys(texts) if text not in self.said]
         return [*((text, 0, "path") for text in wrong), *((text, 1, "path") for text in self.said)]
+
+    def _order(self, question: str, names: Sequence[str]) -> list[str]:
+        """Return the names in the order of a question; what is compared as it is."""
+        some = list(dict.fromkeys(names))
+        return some if len(self.topics) == 2 else order_names(question, some)
 
     def _sample(self, texts: Iterable[str], most: int) -> list[str]:
         some = [text for text in dict.fromkeys(texts) if text not in self.said]
@@ -159,16 +179,11 @@ class ItemMaker:
 
     def _list_compared(self, names: Sequence[str]) -> Iterator[str]:
         """Yield whether one of two has more, and which, by every measure that both have."""
-        for (step, values), (a, b) in product(
-            self.measures.items(), ((a, b) for a in names[:3] for b in names[:3] if a != b)
-        ):
+        for (step, values), (a, b) in product(self.measures.items(), combinations(names[:3], 2)):
             if a in values and b in values:
                 own = {a: values[a], b: values[b]}
                 for best, check in product(("max", "min"), (True, False)):
-                    said = say_compared([a, b], own, (step,), best, check=check)
-                    turned = say_compared([b, a], own, (step,), best, check=check)
-                    if check or turned not in self.said:
-                        yield said
+                    yield say_compared([a, b], own, (step,), best, check=check)
 
     def _list_best(self) -> Iterator[str]:
         """Yield which of all things has most of a measure, or least, unless that is meant."""

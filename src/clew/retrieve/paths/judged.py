@@ -238,8 +238,12 @@ async def score_shared(
     every = [path for pair in pairs for path in pair]
     names, says = await _name_entities(ctx, every), await load_short_texts(ctx)
     texts = [
-        say_both(*(_open_route(path, names, says) for path in pair), _list_ends(pair[0], names))
-        for pair in pairs
+        say_both(
+            _open_route(first, names, says),
+            _open_route(second, names, says),
+            _list_ends(first, names),
+        )
+        for first, second in pairs
     ]
     return await score_texts(ctx, questions, texts)
 

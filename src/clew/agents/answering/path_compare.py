@@ -39,6 +39,7 @@ _MOST_RELATIONS = 256  # of a graph with more, nothing is compared
 _MOST_THINGS = 512  # that have a measure; of more, no extreme is told
 _LOOKED_AT = 4  # ends of a relation that tell whether it is a measure
 _MOST_SETS = 4  # relation paths whose ends are compared
+_MOST_NAMES = 3
 _LEAST_CHANCE = 0.5
 _CLEAR_ODDS = 0.5  # log odds by which a comparison must be likelier than those that say otherwise
 
@@ -80,6 +81,8 @@ class Compared:
 async def compare_things(ctx: Context, found: Found) -> Verdict:
     """Return the comparison that a question asks for; nothing where it asks for a path."""
     if ctx.scorer is None or not found.paths or found.paths[0].asked < 0:
+        return Verdict()
+    if len(found.names) > _MOST_NAMES:
         return Verdict()
     measures = await load_measures(ctx)
     maker = await Comparer.create(ctx, found, measures)

@@ -104,12 +104,14 @@ class BestStep:
 
         Which side that is need be told only where the best step could be gone the other way.
         """
-        if code == self.code ^ 1 or code >> 1 >= len(self.labels):
+        if code >> 1 >= len(self.labels):
             return False
         own, label = read_end(self.labels[self.code >> 1], self.code), self.labels[code >> 1]
         head = await find_head(self.ctx, own, label)
+        if head == "either" or code == self.code ^ 1:
+            return head == "either"
         if head:
-            return head == "either" or (head == "first") == bool(code % 2)
+            return (head == "first") == bool(code % 2)
         return code ^ 1 in self.beyond and self.code not in self.beyond
 
     def shares(self, code: int, ends: Sequence[int]) -> bool:

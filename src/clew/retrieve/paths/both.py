@@ -24,7 +24,7 @@ _LEAST_PART = 0.005  # chance of a path that may be one of two
 _MOST_PLAIN = 4  # things that a question calls by plain words
 _MOST_WORDS = 3  # of each
 _PARTS = 5  # paths from a name, the likeliest first
-_NAMES = 4  # names, those with the likeliest paths first
+_NAMES = 3  # names, those with the likeliest paths first
 _MOST_PAIRS = 24
 _LEAST_CHANCE = 0.5
 _MOST_BEHIND = 2.0  # log odds by which it may be less likely than a path alone
@@ -46,6 +46,8 @@ async def find_both(
     """Put a path first whose ends another name leads to as well, where both are asked for."""
     form, order = read_form(ctx.question, names), found.rank().tolist()
     if found.chances is None or found.allowed or not order or form.wants == "check":
+        return found
+    if len(names) > _NAMES:  # a question that lists many is asked about each alone
         return found
     grown = _add_plain_words(ctx, search, found, names)
     pairs = sorted(await _list_pairs(ctx, grown), key=lambda pair: -_weigh(grown, pair))
@@ -110,7 +112,7 @@ async def _list_pairs(ctx: Context, found: ScoredRelationPaths) -> list[Pair]:
     for row in sorted(rows, key=lambda row: (-chances[row], -found.scores[row])):
         by_start.setdefault(found.origin(row), []).append(row)
     labels = await fetch_entity_labels(ctx, sorted(by_start))
-    starts = list(by_start)[:_NAMES]
+    starts = list(by_start)[: _NAMES + _MOST_PLAIN]
     pairs = [
         (one, other)
         for one, other in combinations(starts, 2)

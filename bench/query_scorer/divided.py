@@ -160,7 +160,7 @@ def order_names(question: str, names: Sequence[str]) -> list[str]:
     for name in names:
         own = [words.index(word) for word in name_key(name).split() if words.count(word) == 1]
         places.append(min(own, default=-1))
-    if min(places) < 0 or len(set(places)) < len(places):
+    if min(places, default=-1) < 0 or len(set(places)) < len(places):
         return list(names)
     return [name for _, name in sorted(zip(places, names, strict=True))]
 

@@ -67,6 +67,8 @@ def test_no_right_path_is_among_the_wrong_ones() -> None:
         | {"and": {"topic": "glass", "path": ["^trade"]}},
         {"q": ["Is Ben a child of Ada?"], "topic": "Ada", "path": [CHILD], "get": "check"}
         | {"is": "Ben"},
+        {"q": ["Who is the eldest?"], "extreme": "min", "path": ["born"]}
+        | {"of": ["Ben", "Cleo", "Eve"]},
     ]
     line = {"graph": "kin", "triples": TRIPLES, "asks": asks}
     rows = list(GraphWriter(random.Random(1)).write([line]))

@@ -22,6 +22,7 @@ from clew.text.names import relation_segments, relations_to_words
 
 FOLDER = Path(__file__).parent
 TABLES, GRAPHS = FOLDER / "tables.jsonl.gz", FOLDER / "graphs.jsonl.gz"
+DIVIDED_GRAPHS = FOLDER / "divided_graphs.jsonl.gz"
 _SIGNS = {"over": ">", "under": "<", "at least": ">=", "at most": "<="}
 _SIGNS |= {"contains": "contains", "starts": "starts"}
 _COLUMN_SIGNS = {"over col": "over column", "under col": "under column"}
@@ -319,12 +320,21 @@ class SmallGraph:
     def say(self, topic: str, path: Sequence[Step]) -> str:
         """Say a path as the scorer reads it."""
         routes = self.follow(topic, path)
-        first, facts = routes[0], []
-        short = relations_to_words([relation_segments(relation)[-1] for relation, _ in path])
-        for (_, backward), said, near, far in zip(path, short, first, first[1:], strict=False):
-            facts.append((far, said, near) if backward else (near, said, far))
         ends = list(dict.fromkeys(route[-1] for route in routes))
-        return say_path(facts, [backward for _, backward in path], ends)
+        return say_path(self.list_facts(routes[0], path), list_directions(path), ends)
+
+    def list_facts(self, route: Sequence[str], path: Sequence[Step]) -> list[tuple[str, str, str]]:
+        """Return the facts along a path through these names, with relations in plain words."""
+        facts = []
+        short = relations_to_words([relation_segments(relation)[-1] for relation, _ in path])
+        for (_, backward), said, near, far in zip(path, short, route, route[1:], strict=False):
+            facts.append((far, said, near) if backward else (near, said, far))
+        return facts
+
+
+def list_directions(path: Sequence[Step]) -> list[bool]:
+    """Return which steps of a path go from tail to head."""
+    return [backward for _, backward in path]
 
 
 def read_path(ask: dict[str, Any]) -> tuple[Step, ...] | None:

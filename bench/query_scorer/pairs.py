@@ -3,7 +3,7 @@
     python -m bench.query_scorer.pairs --out PAIRS.gz [--prose QUESTIONS.jsonl]
 
 Wrong are proposals of the product itself, the queries of other questions over the same table, and
-queries of other tables; for graphs other paths from the same name. `--prose` adds questions that no
+queries of other tables; for graphs see `graph_pairs`. `--prose` adds questions that no
 table answers.
 """
 
@@ -22,17 +22,16 @@ from typing import Any
 
 from bench.machine import print_result
 from bench.query_scorer.asked import (
+    DIVIDED_GRAPHS,
     GRAPHS,
     TABLES,
-    SmallGraph,
-    Step,
     is_held,
     list_own_parts,
     make_query,
     make_table,
     read_lines,
-    read_path,
 )
+from bench.query_scorer.graph_pairs import GraphWriter
 from bench.query_scorer.joined import JOINED
 from bench.query_scorer.joined_pairs import JoinedWriter
 from clew.agents.tables.asked import Asked
@@ -63,8 +62,6 @@ _TURNED: dict[str, tuple[str, ...]] = {
     "<=": (">=", "<"),
 }
 _TURNED |= {one: tuple(o for o in COLUMN_SIGNS if o != one) for one in COLUMN_SIGNS}
-_PATHS, _LONGEST, _FRONT = 20, 3, 60
-_FARTHEST, _NEIGHBOURS = 4, 10  # relations of a path near the right one; how many of these
 _LIKELY, _POSSIBLE = 0.8, 0.4  # chances that are given to parts
 
 
@@ -282,66 +279,6 @@ class Writer:
                 self.counts["prose"] += 1
                 yield {"q": question, "held": False, "none": True, "items": items}
 
-    def write_graphs(self, lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield the questions over graphs with the paths from what they name."""
-        for line in lines:
-            graph = SmallGraph.read(line)
-            for ask in line["asks"]:
-                gold, topic = read_path(ask), str(ask["topic"])
-                if gold is not None and not graph.follow(topic, gold):
-                    self.counts["without an answer"] += 1
-                    continue
-                paths = graph.list_paths(topic, _LONGEST, _FRONT)
-                ends = {route[-1] for route in graph.follow(topic, gold)} if gold else set()
-                wrong = [
-                    path
-                    for path in paths
-                    if path != gold and {route[-1] for route in graph.follow(topic, path)} != ends
-                ]
-                for question in ask["q"]:
-                    self.counts["questions over graphs"] += 1
-                    near = sorted(wrong, key=lambda path: -self._measure_path(path, gold))
-                    near = list(dict.fromkeys([*self._neighbours(graph, topic, gold), *near]))
-                    items = [(graph.say(topic, path), 0, "path") for path in near[:_PATHS]]
-                    items += [(graph.say(topic, gold), 1, "path")] if gold else []
-                    held = is_held(line["graph"])
-                    yield {"q": question, "held": held, "none": gold is None, "items": items}
-
-    def _neighbours(
-        self, graph: SmallGraph, topic: str, gold: tuple[Step, ...] | None
-    ) -> list[tuple[Step, ...]]:
-        """Return some paths that are nearly the right one: cut, longer by one, there and back."""
-        if gold is None:
-            return []
-        ends = {route[-1] for route in graph.follow(topic, gold)}
-        steps = sorted({step for end in ends for step in graph.steps.get(end, {})})
-        longer = [(*gold, step) for step in steps]
-        back = [(*gold, *_there_and_back(step)) for step in steps]
-        turned = [(*gold, (relation, not backward)) for relation, backward in gold[-1:]]
-        twice = [(*gold[:at], *_there_and_back(gold[at]), *gold[at:]) for at in range(len(gold))]
-        cut = [(*gold[:at], *gold[at + 1 :]) for at in range(len(gold))] + [gold[:-2], gold[2:]]
-        for some in (longer, back):
-            self.rng.shuffle(some)
-        found = []
-        for path in dict.fromkeys([*turned, *cut, *twice, *longer[:3], *back[:3]]):
-            reached = {route[-1] for route in graph.follow(topic, path)} if path else set()
-            if 0 < len(path) <= _FARTHEST and reached and reached != ends:
-                found.append(path)
-        return found[:_NEIGHBOURS]
-
-    def _measure_path(self, path: Sequence[Any], gold: Sequence[Any] | None) -> float:
-        """Return how close a path is to the right one, or how short; partly by chance."""
-        if gold is None:
-            return self.rng.random() - 0.7 * (len(path) > 1)
-        turned = [(relation, not backward) for relation, backward in gold]
-        shared = sum(step in gold for step in path) + sum(step in turned for step in path)
-        return shared + 2 * self.rng.random() - 0.5 * abs(len(path) - len(gold))
-
-
-def _there_and_back(step: Step) -> tuple[Step, Step]:
-    relation, backward = step
-    return step, (relation, not backward)
-
 
 def _is_among(table: Table, one: Filter, others: Sequence[Filter]) -> bool:
     """Whether a condition is one of others, or chooses the same rows by the same column."""
@@ -366,17 +303,18 @@ def _is_said(asked: Asked, column: Column) -> bool:
 def write_part(given: argparse.Namespace, part: int) -> tuple[list[str], Counter[str]]:
     """Return the lines of one of the workers' parts, and what was counted."""
     writer, own = Writer(random.Random(7 + part)), slice(part, None, given.workers)
+    graphs = GraphWriter(random.Random(7 + part))
     rows = [
         *writer.write_tables(list(read_lines(TABLES))[own]),
         *JoinedWriter(writer).write(list(read_lines(JOINED))[own]),
-        *writer.write_graphs(list(read_lines(GRAPHS))[own]),
+        *graphs.write([*read_lines(GRAPHS), *read_lines(DIVIDED_GRAPHS)][own]),
     ]
     if given.prose:
         lines = given.prose.read_text(encoding="utf-8").splitlines()
         questions = [json.loads(line)["question"] for line in lines]
         some = random.Random(7).sample(questions, given.most)
         rows += writer.write_prose(some[own])
-    return [json.dumps(one, ensure_ascii=False) for one in rows], writer.counts
+    return [json.dumps(one, ensure_ascii=False) for one in rows], writer.counts + graphs.counts
 
 
 def main() -> None:

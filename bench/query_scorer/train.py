@@ -34,7 +34,8 @@ AHEAD = 4  # batches of each process
 QUESTIONS = 32  # measured at a time
 KINDS = ("part", "cond", "full", "path", "span", "state")
 RIVALS = ("full", "path", "span")
-"""Kinds of which one is right at most: they are compared with each other, too."""
+"""Kinds of which one is asked for at most, perhaps said in several ways: they are compared with
+each other, too."""
 WRONG = {"part": 4, "cond": 5, "full": 9, "path": 9, "span": 5, "state": 5}
 """Wrong ones of each kind that a question is trained with at a time."""
 UNSAID = -1
@@ -151,19 +152,17 @@ def measure_loss(logits: Any, labels: Any, rivalry: float) -> Any:
 
 
 def compare_rivals(logits: Any, right: Any, question: Any) -> Any:
-    """Cross-entropy of the right item of each question, or of none, whose logit is 0."""
+    """Cross-entropy of the right items of each question together, or of none, whose logit is 0."""
     among = question >= 0
     if not bool(among.any()):
         return logits.sum() * 0
-    own, number, good = logits[among], question[among], right[among].float()
-    count = int(question.max()) + 1
-    zeros = torch.zeros(count, device=own.device)
+    own, number, good = logits[among].clamp(-30, 30).exp(), question[among], right[among].float()
+    zeros = torch.zeros(int(question.max()) + 1, device=own.device)
     asked = zeros.clone().index_fill_(0, number, 1.0) > 0
-    sums = (zeros + 1.0).index_add(0, number, own.clamp(max=30).exp())
-    has = zeros.index_add(0, number, good) > 0
-    best = torch.zeros(count, device=own.device).index_add(0, number, own * good)
-    losses = sums.log() - torch.where(has, best, torch.zeros_like(best))
-    return losses[asked].mean()
+    every = (zeros + 1.0).index_add(0, number, own)
+    rights = zeros.index_add(0, number, own * good)
+    meant = torch.where(rights > 0, rights, torch.ones_like(rights))
+    return (every.log() - meant.log())[asked].mean()
 
 
 def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: Any) -> None:

@@ -213,20 +213,20 @@ async def name_converse_ends(
     return found
 
 
-def sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:
+def sample_ends(ctx: Context, ways: FactGraph, code: int, most: int = _SAMPLE_SIZE) -> Ints:
     """Return some of the entities that a step ends at, those of facts spread over all of them."""
     order: Ints = ctx.view.memo.get("facts by label", np.zeros(0, np.int64))
     if not len(order):
         order = np.argsort(ways.labels, kind="stable").astype(np.int64)
         ctx.view.memo["facts by label"] = order
     first, last = np.searchsorted(ways.labels, [code >> 1, (code >> 1) + 1], sorter=order)
-    facts = order[np.unique(np.linspace(first, last - 1, _SAMPLE_SIZE).astype(np.int64))]
+    facts = order[np.unique(np.linspace(first, last - 1, most).astype(np.int64))]
     at, edge = ways.members.edges_of(facts)
     role = 2 if code % 2 else 3
     at_end = ways.members.weights[edge] == role
     if not at_end.any():
         at_end = np.ones(len(edge), np.bool_)
-    return np.unique(ways.members.columns[edge][at_end]).astype(np.int64)[: 2 * _SAMPLE_SIZE]
+    return np.unique(ways.members.columns[edge][at_end]).astype(np.int64)[: 2 * most]
 
 
 async def _embed_names(ctx: Context, entities: Ints, dim: int) -> Floats:

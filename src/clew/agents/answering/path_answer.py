@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from clew.agents.answering.namesakes import find_namesakes
 from clew.agents.answering.path_check import Verdict, check_claim
+from clew.agents.answering.path_compare import compare_things
 from clew.agents.answering.path_ends import prefer_fitting_ends
 from clew.agents.answering.write import make_answer
 from clew.agents.core.messages import explain_not_written
@@ -35,7 +36,9 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     """Tell what the best paths reach as the question wants it, and quote the first of them."""
     plain = await tidy_around_names(ctx, found.names)
     form = read_form(plain.question, found.names)
-    verdict = await check_claim(plain, form, found) if form.wants == "check" else Verdict()
+    verdict = await compare_things(plain, found)
+    if not verdict and form.wants == "check":
+        verdict = await check_claim(plain, form, found)
     found = verdict.put_first(found) if verdict else found
     ends, more = await _find_ends(ctx, found, verdict)
     labels = await fetch_entity_labels(ctx, ends)

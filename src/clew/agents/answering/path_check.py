@@ -33,13 +33,13 @@ _OTHER_MARK = "beside"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A yes or no with the paths that say so; empty where it is left open."""
+    """A yes or no with the paths that say so, or just these; empty where it is left open."""
 
     short: str = ""
     paths: tuple[Path, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.short)
+        return bool(self.paths)
 
     def put_first(self, found: Found) -> Found:
         """Return what was found with the paths that decide first, and alone as what is asked."""
@@ -66,6 +66,11 @@ class Steps:
         along = tuple(code >> 1 for code in self.codes)
         return min(along, along[::-1])
 
+    def is_united_with(self, other: "Steps") -> bool:
+        """Whether both are what is asked for, in other relations."""
+        asked = self.path.by == other.path.by == ASKED_MARK
+        return asked and self.start == other.start and self.codes != other.codes
+
     @property
     def chance(self) -> float:
         """Return the probability; where nothing is scored, all are likely."""
@@ -85,9 +90,14 @@ async def check_claim(ctx: Context, form: AskedForm, found: Found) -> Verdict:
         await load_short_texts(ctx),
         (frozenset(named[0]), frozenset(named[1])),
     )
-    for steps in check.list_steps(found.paths):
+    listed = check.list_steps(found.paths)
+    for steps in listed:
         if steps.chance >= _LEAST_CHANCE or check.is_said(steps):
             verdict = await check.decide(steps)
+            if verdict.short == NO:  # another path that says the same may lead there
+                same = [one for one in listed if one.is_united_with(steps)]
+                others = [await check.decide(one) for one in same]
+                return next((one for one in others if one.short == YES), verdict)
             if verdict:
                 return verdict
     return Verdict()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.logic.measured import COMPARED, DATE_COMPARED, DATE_EXTREMES, EXTREMES
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.periods import MONTH_NAMES, say_period
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
@@ -13,10 +14,6 @@ from clew.ingest.readers.tables import split_column
 _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most"}
 _DATE_SIGNS = {"=": "on", ">": "after", "<": "before", ">=": "since", "<=": "until"}
 _TOTALS = {"sum": "total", "mean": "average", "": "total"}
-_EXTREMES = {"max": "highest", "min": "lowest"}
-_DATE_EXTREMES = {"max": "latest", "min": "earliest"}
-_COMPARED = {"max": "more", "min": "less"}
-_DATE_COMPARED = {"max": "later", "min": "earlier"}
 _MAX_ANSWER = 40  # characters of the answer that are said
 _MAX_SAMPLE = 16  # … of a value of a column
 
@@ -134,7 +131,7 @@ def _say_day(value: str) -> str:
 
 def say_extreme(table: Table, measure: str, best: str) -> str:
     """Say the largest or smallest of a column."""
-    words = _DATE_EXTREMES if _is_time(table, measure) else _EXTREMES
+    words = DATE_EXTREMES if _is_time(table, measure) else EXTREMES
     return f"{words[best]} {say_column(table, measure)}"
 
 
@@ -176,7 +173,7 @@ def _say_group(query: Query) -> str:
     if not query.measure or not query.best:
         return "fewest rows" if query.best == "min" else "most rows"
     total = _TOTALS.get(query.aggregate, query.aggregate)
-    return f"{_EXTREMES[query.best]} {total} {say_column(query.table, query.measure)}"
+    return f"{EXTREMES[query.best]} {total} {say_column(query.table, query.measure)}"
 
 
 def _say_check(query: Query) -> str:
@@ -211,7 +208,7 @@ def _say_difference(query: Query) -> str:
 
 def _say_compared(query: Query) -> str:
     """Say that one of two that are named has more than the other."""
-    words = _DATE_COMPARED if _is_time(query.table, query.measure) else _COMPARED
+    words = DATE_COMPARED if _is_time(query.table, query.measure) else COMPARED
     names = f" is {words[query.best]} than of ".join(one.value for one in query.named)
     return f"{_say_size(query)} of {names}"
 

@@ -18,7 +18,6 @@ from clew.graph.traverse import (
     RelationPathTable,
     expand_entities,
     extend_relation_paths,
-    stack_relation_paths,
 )
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import embed_cached, relation_names, type_names
@@ -218,7 +217,7 @@ async def go_on_to_kind(
         if step < 0:
             break
         row = len(grown.scores)
-        grown = _add_path(grown, longer.select(np.array([step])))
+        grown = grown.append(longer.select(np.array([step])), np.array([-1], np.float32))
         if sure:
             return _put_first(grown, row, rows[0], 1.0)
         guess = row if guess < 0 else guess
@@ -256,23 +255,6 @@ async def _choose_step(
     near = (await embed_cached(ctx, labels) @ (await embed_cached(ctx, _WITHIN)).T).max(axis=1)
     best = int(np.argmax(near))
     return (forward[best], False) if near[best] >= _MIN_WITHIN else (-1, False)
-
-
-def _add_path(found: ScoredRelationPaths, longer: RelationPathTable) -> ScoredRelationPaths:
-    """Return the paths with one more, which comes last."""
-    codes, part, row = stack_relation_paths([*found.by_length, longer])
-    scores = np.append(found.scores, found.scores.min()).astype(np.float32)
-    chances = None if found.chances is None else np.append(found.chances, -1).astype(np.float32)
-    parts = (*found.by_length, longer)
-    return replace(
-        found,
-        by_length=parts,
-        codes=codes,
-        length_index=part,
-        row=row,
-        scores=scores,
-        chances=chances,
-    )
 
 
 def _put_first(

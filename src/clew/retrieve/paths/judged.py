@@ -32,6 +32,7 @@ _SCORED_LANGUAGES = ("en", "de", "fr", "es")  # that the scorer was trained on
 _LONGEST = 4  # relations of a path
 _FIRST, _WIDTH, _NEXT = 16, 5, 12  # paths by words; kept in a round; scored in a round
 _SURE, _BEHIND = 0.9, 0.5  # chances of a path behind which a round of longer ones ends the beam
+_UNLIKELY = 0.05  # chance of a path that no words put before one that is sure
 _SHOWN_ROUTES = 64  # routes of one path that its ends are taken from
 _LEAST_CHANCE = 0.0005
 # What words say beside the log odds: little where no path says the question, much where one does.
@@ -105,13 +106,23 @@ class PathBeam:
     def rank(self) -> ScoredRelationPaths:
         """Return all paths, those that were scored before the others."""
         rows = np.array(sorted(self.chances), np.int64)
-        totals = np.array([self.total(row) for row in rows.tolist()], np.float32)
+        totals = self._put_unlikely_back(rows)
         old = self.found.scores
         scores: Floats = (old - old.max(initial=0.0) + totals.min() - 1.0).astype(np.float32)
         scores[rows] = totals
         chances: Floats = np.full(len(scores), -1, np.float32)
         chances[rows] = [self.chances[row] for row in rows.tolist()]
         return replace(self.found, scores=scores, chances=chances)
+
+    def _put_unlikely_back(self, rows: Ints) -> Floats:
+        """Return the totals of rows, those that are unlikely behind those that are sure."""
+        totals = np.array([self.total(row) for row in rows.tolist()], np.float32)
+        chances = np.array([self.chances[row] for row in rows.tolist()])
+        sure = chances >= _SURE
+        if sure.any():
+            away = (chances < _UNLIKELY) & (rows != self.turning)
+            totals[away] = np.minimum(totals[away], totals[sure].max() - 1)
+        return totals
 
     def _list_next(self, length: int, front: list[int] | None) -> list[int]:
         """Return the rows of one length that go on from the front, the best by words first."""
@@ -208,37 +219,70 @@ async def score_paths(
     Routes that pass a name twice count only with `returns`; paths of no others have no chance.
     """
     shown = [path if returns else drop_returning(path) for path in paths]
-    some = sorted({at for path in shown for at in _named_entities(path)})
-    names = {at: label.name for at, label in (await fetch_entity_labels(ctx, some)).items()}
-    says = await load_short_texts(ctx)
+    names, says = await _name_entities(ctx, shown), await load_short_texts(ctx)
     chances = np.zeros(len(shown), np.float32)
     led = [at for at, path in enumerate(shown) if len(path)]
-    if ctx.scorer is not None and led:
-        texts = [_say_route(shown[at], names, says) for at in led]
-        for question in questions:
-            own = await asyncio.to_thread(ctx.scorer.score, question, texts)
-            chances[led] = np.maximum(chances[led], own)
+    texts = [
+        say_opened(_open_route(shown[at], names, says), _list_ends(shown[at], names)) for at in led
+    ]
+    chances[led] = await score_texts(ctx, questions, texts)
     return chances
 
 
-def _named_entities(path: EntityPathTable) -> list[int]:
-    """Return what the text of a path names: its first route, and its first ends."""
-    if not len(path):
-        return []
-    ends = list(dict.fromkeys(path.entities[:, -1].tolist()))[:_SAID_ENDS]
-    return [*path.entities[0].tolist(), *ends]
+async def score_shared(
+    ctx: Context,
+    questions: Sequence[str],
+    pairs: Sequence[tuple[EntityPathTable, EntityPathTable]],
+) -> Floats:
+    """Return for each two paths to the same ends how probable it is that both are asked for."""
+    every = [path for pair in pairs for path in pair]
+    names, says = await _name_entities(ctx, every), await load_short_texts(ctx)
+    texts = [
+        say_both(
+            _open_route(first, names, says),
+            _open_route(second, names, says),
+            _list_ends(first, names),
+        )
+        for first, second in pairs
+    ]
+    return await score_texts(ctx, questions, texts)
 
 
-def _say_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:
-    """Say a path by the names of its first route, and its first ends."""
+async def score_texts(ctx: Context, questions: Sequence[str], texts: Sequence[str]) -> Floats:
+    """Return for each text how probable it is that one of the questions asks for it."""
+    chances = np.zeros(len(texts), np.float32)
+    if ctx.scorer is not None and texts:
+        for question in questions:
+            own = await asyncio.to_thread(ctx.scorer.score, question, list(texts))
+            chances = np.maximum(chances, own)
+    return chances
+
+
+async def _name_entities(ctx: Context, paths: Sequence[EntityPathTable]) -> dict[int, str]:
+    """Return the names of what the texts of paths name: their first routes, and first ends."""
+    some = {at for path in paths if len(path) for at in path.entities[0].tolist()}
+    some |= {at for path in paths for at in _first_ends(path)}
+    labels = await fetch_entity_labels(ctx, sorted(some))
+    return {at: label.name for at, label in labels.items()}
+
+
+def _first_ends(path: EntityPathTable) -> list[int]:
+    return list(dict.fromkeys(path.entities[:, -1].tolist()))[:_SAID_ENDS]
+
+
+def _list_ends(path: EntityPathTable, names: dict[int, str]) -> list[str]:
+    return [names[at] for at in _first_ends(path)]
+
+
+def _open_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:
+    """Say a path by the names of its first route, with its end left open."""
     codes = path.codes[0].tolist()
     route = [names[at] for at in path.entities[0].tolist()]
     facts = [
         (far, says[code >> 1], near) if code % 2 else (near, says[code >> 1], far)
         for near, far, code in zip(route, route[1:], codes, strict=False)
     ]
-    ends = list(dict.fromkeys(path.entities[:, -1].tolist()))[:_SAID_ENDS]
-    return say_path(facts, [bool(code % 2) for code in codes], [names[at] for at in ends])
+    return open_path(facts, [bool(code % 2) for code in codes])
 
 
 def say_path(
@@ -248,11 +292,24 @@ def say_path(
 
     `backward` tells which steps go from tail to head.
     """
+    return say_opened(open_path(facts, backward), ends)
+
+
+def say_opened(opened: str, ends: Sequence[str]) -> str:
+    """Say a path with its end left open, and its ends."""
+    return f"{opened} = {', '.join(ends[:_SAID_ENDS])[:_MAX_END_CHARS]}"
+
+
+def say_both(first: str, second: str, ends: Sequence[str]) -> str:
+    """Say what two open paths share, and its ends."""
+    return say_opened(f"{first} and {second}", ends)
+
+
+def open_path(facts: Sequence[tuple[str, str, str]], backward: Sequence[bool]) -> str:
+    """Say the facts of a path with its end left open."""
     *before, (head, relation, tail) = facts
     said = "".join(f"{one} {between} {other}. " for one, between, other in before)
-    last = f"? {relation} {tail}" if backward[-1] else f"{head} {relation} ?"
-    answer = ", ".join(ends[:_SAID_ENDS])[:_MAX_END_CHARS]
-    return f"{said}{last} = {answer}"
+    return said + (f"? {relation} {tail}" if backward[-1] else f"{head} {relation} ?")
 
 
 async def put_back_contradicting(

@@ -21,6 +21,7 @@ from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_fe
 from clew.retrieve.paths.absent import weigh_absent
 from clew.retrieve.paths.alike import find_alike
 from clew.retrieve.paths.asked_kind import go_on_to_kind, keep_gender
+from clew.retrieve.paths.both import find_both
 from clew.retrieve.paths.judged import judge_paths, put_back_contradicting, to_odds
 from clew.retrieve.paths.relation_paths import (
     ASKED_MARK,
@@ -140,7 +141,8 @@ class RankedPaths:
             all_trails = await put_back_contradicting(ctx, search, all_trails, found.names)
             all_trails = await go_on_to_kind(ctx, search, all_trails)
             all_trails = await keep_gender(ctx, search, all_trails)
-            all_trails = await find_alike(ctx, all_trails)
+            all_trails = await find_both(ctx, search, all_trails, found.names)
+            all_trails = await find_alike(ctx, search, all_trails, found.names)
             all_trails = await weigh_absent(ctx, search, all_trails, found.names)
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)

@@ -79,6 +79,8 @@ class ScoredRelationPaths:
     """What may stand at each place of the best path; None for anything, empty for no bounds."""
     alike: tuple[int, ...] = ()
     """Rows of other paths that say the same as the best one."""
+    shared: frozenset[int] = frozenset()
+    """Which ends of these are meant, as another name leads to them as well; empty for no bounds."""
 
     def end_entities(self, at: int) -> Ints:
         """Return the entities one of them leads to."""
@@ -99,6 +101,22 @@ class ScoredRelationPaths:
         codes: Ints = self.codes[at]
         taken: Ints = codes[codes >= 0]
         return taken
+
+    def append(self, more: RelationPathTable, chances: Floats) -> "ScoredRelationPaths":
+        """Return the paths with others of one length, which come last."""
+        parts = (*self.by_length, more)
+        codes, part, row = stack_relation_paths(list(parts))
+        last = np.full(len(more), self.scores[np.isfinite(self.scores)].min(initial=0.0))
+        known = None if self.chances is None else np.append(self.chances, chances)
+        return replace(
+            self,
+            by_length=parts,
+            codes=codes,
+            length_index=part,
+            row=row,
+            scores=np.append(self.scores, last).astype(np.float32),
+            chances=None if known is None else known.astype(np.float32),
+        )
 
     def rank(self) -> Ints:
         """Return rows best first; of equals the shorter, then smaller codes; no ruled-out ones."""
@@ -260,13 +278,14 @@ def _select_asked_paths(
     Of two names that lead to the same, what both lead to is meant.
     """
     order = scored.rank()[:_MAX_VOTING_PATHS].tolist()
-    same = () if len({scored.origin(at) for at in order}) > 1 else scored.alike
+    same = scored.alike
     order = [*order[:1], *same, *(at for at in order[1:] if at not in same)]
     chances = scored.chances if scored.chances is not None else scored.scores
     share = np.exp(scored.scores[order] - scored.scores[order[:1]])
     share /= max(float(share.sum()), 1e-9)
-    meant = _find_common_ends(scored, order)
-    narrowed = bool(order) and len(meant) < len(scored.end_entities(order[0]))
+    united = _unite_ends(scored, [*order[:1], *same])
+    meant = set(scored.shared) or _find_common_ends(scored, order, united)
+    narrowed = len(meant) < len(united)
     found: dict[int, Path] = {}
     for place, at in enumerate(order):
         routes = follow_codes(search.ways, scored.origin(at), scored.step_codes(at))
@@ -286,7 +305,7 @@ def _select_asked_paths(
         for entities, facts in rows:
             if len(found) >= most:
                 break
-            if entities[-1] in found or (not place and meant and entities[-1] not in meant):
+            if entities[-1] in found or (asked and meant and entities[-1] not in meant):
                 continue
             made_by = ASKED_MARK if asked else by
             path = Path(tuple(entities), tuple(facts), float(share[place]), made_by)
@@ -307,13 +326,19 @@ def _keep_allowed(
     return routes.select(np.flatnonzero(kept))
 
 
-def _find_common_ends(scored: ScoredRelationPaths, order: Sequence[int]) -> set[int]:
+def _unite_ends(scored: ScoredRelationPaths, rows: Sequence[int]) -> set[int]:
+    """Return the ends of some paths."""
+    return {end for row in rows for end in scored.end_entities(row).tolist()}
+
+
+def _find_common_ends(
+    scored: ScoredRelationPaths, order: Sequence[int], united: set[int]
+) -> set[int]:
     """Return which ends of the best path the best ones from other names lead to as well."""
     if scored.chances is None or not order:
         return set()
-    first = order[0]
-    common = set(scored.end_entities(first).tolist())
-    for origin in {scored.origin(at) for at in order} - {scored.origin(first)}:
+    common = united
+    for origin in {scored.origin(at) for at in order} - {scored.origin(order[0])}:
         likely = [
             set(scored.end_entities(at).tolist()) & common
             for at in order

@@ -1,6 +1,7 @@
 """What speaks for each answer about the notes that nothing was trained on, to fit the confidence.
 
-`python -m bench.note_answers --kbs DIR --rows FILE [--candidates FILE] [--most 8] [--together 6]`
+`python -m bench.note_answers --kbs DIR --rows FILE [--candidates FILE] [--most 8] [--together 6]
+[--part N --parts M]`
 makes small knowledge bases, each of a few notes that are held out with their neighbours, asks some
 questions about each in one of their wordings, and appends a line for each answer, as
 `bench.answer_sets --rows` does, and for the candidates of each question, as `bench.confidence
@@ -166,8 +167,11 @@ async def main() -> None:
     parser.add_argument("--together", type=int, default=6, help="notes of a knowledge base")
     parser.add_argument("--quoted", action="store_true", help="quote units, name nothing")
     parser.add_argument("--statements", action="store_true", help="ask nothing, score sentences")
+    parser.add_argument("--part", type=int, default=0, help="of so many parts, for processes")
+    parser.add_argument("--parts", type=int, default=1)
     given = parser.parse_args()
     held = [(number, one) for number, one in enumerate(read_notes(given.notes)) if one.held]
+    held = held[given.part :: given.parts]
     if given.statements:
         scorer = QueryScorer.load()
         rows = [row for number, note in held for row in describe_statements(number, note, scorer)]

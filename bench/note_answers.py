@@ -1,13 +1,13 @@
 """What speaks for each answer about the notes that nothing was trained on, to fit the confidence.
 
 `python -m bench.note_answers --kbs DIR --rows FILE [--candidates FILE] [--most 8] [--together 6]
-[--part N --parts M]`
-makes small knowledge bases, each of a few notes that are held out with their neighbours, asks some
-questions about each in one of their wordings, and appends a line for each answer, as
-`bench.answer_sets --rows` does, and for the candidates of each question, as `bench.confidence
-candidates` does. With `--quoted` nothing is named, and what is quoted first is right if it has the
-answer, to fit the confidence of quotes. With `--statements` nothing is asked: each line has what
-the scorer says of a sentence that decides a question of yes or no, to fit what says yes.
+[--part N --parts M]` makes small knowledge bases, each of a few notes that are held out with their
+neighbours, asks some questions about each in one of their wordings, and appends a line for each
+answer, as `bench.answer_sets --rows` does, and for the candidates of each question, as
+`bench.confidence candidates` does. With `--quoted` nothing is named, and what is quoted first is
+right if it has the answer, to fit the confidence of quotes; with `--closed` only questions of yes
+or no are asked. With `--statements` nothing is asked: each line has what the scorer says of a
+sentence that decides a question of yes or no, to fit what says yes.
 """
 
 import argparse
@@ -48,9 +48,12 @@ async def open_notes(folder: Path, notes: Sequence[Note]) -> KnowledgeBase:
     return kb
 
 
-def choose_questions(note: Note, most: int, rng: random.Random) -> Iterator[tuple[NoteAsk, str]]:
+def choose_questions(
+    note: Note, given: argparse.Namespace, rng: random.Random
+) -> Iterator[tuple[NoteAsk, str]]:
     """Yield some questions, each in one wording."""
-    for ask in rng.sample(note.asks, min(most, len(note.asks))):
+    asks = [one for one in note.asks if one.is_closed or not given.closed]
+    for ask in rng.sample(asks, min(given.most, len(asks))):
         yield ask, rng.choice(ask.wordings)
 
 
@@ -86,7 +89,7 @@ async def describe_note(
     """Ask the questions of a note; return the answers, and the candidates if they are wanted."""
     rows, candidates = [], []
     rank = load_shipped_models()[f"{JUDGED} rank" if kb.scorer else "rank"]
-    for ask, question in choose_questions(note, given.most, rng):
+    for ask, question in choose_questions(note, given, rng):
         answer = await kb.ask(question)
         golds = ask.example.golds or ((ask.statement[1],) if ask.statement else ())
         head = {"set": f"notes:{number}", "wording": "plain", "id": question}
@@ -166,6 +169,7 @@ async def main() -> None:
     parser.add_argument("--most", type=int, default=8, help="questions of a note")
     parser.add_argument("--together", type=int, default=6, help="notes of a knowledge base")
     parser.add_argument("--quoted", action="store_true", help="quote units, name nothing")
+    parser.add_argument("--closed", action="store_true", help="only questions of yes or no")
     parser.add_argument("--statements", action="store_true", help="ask nothing, score sentences")
     parser.add_argument("--part", type=int, default=0, help="of so many parts, for processes")
     parser.add_argument("--parts", type=int, default=1)

@@ -162,11 +162,16 @@ class Kernels:
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
     ) -> None:
-        """Fill in how many bits of each row differ; `blocks` are blocks × words × rows."""
+        """Fill in how many bits of each row differ; `blocks` are blocks × words × rows.
+
+        `asked` are vectors × words, `out` is vectors × rows: of two, a row is read once for both.
+        """
         number, words, rows = blocks.shape
-        if len(out) != number * rows or asked.size != words:
+        if out.shape != (len(asked), number * rows) or asked.shape[1] != words:
             raise ValueError("the sizes of sign bits differ")
-        self.count(_place(blocks), number, words, rows, _place(asked), _place(out))
+        asked, apart = np.ascontiguousarray(asked), out.strides[0] // out.itemsize
+        given = _place(blocks), number, words, rows, _place(asked), len(asked)
+        self.count(*given, _place(out), apart)
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
@@ -455,6 +460,7 @@ def load_kernels(library: Path) -> Kernels | None:
         pushes = [getattr(functions, f"clew_push_{name}") for name in ("seeds", "chosen", "levels")]
         walks = {name: getattr(functions, f"clew_{name}") for name in _WALKS}
         others = [getattr(functions, f"clew_{name}") for name in _OTHERS]
+        count = functions.clew_count_signs
     except (OSError, AttributeError):
         return None
     for push, given in zip(pushes, ((_POINTER, _POINTER, _NUMBER), (_NUMBER,), ()), strict=True):
@@ -465,8 +471,7 @@ def load_kernels(library: Path) -> Kernels | None:
         walk.restype = None
     for other, (given, result) in zip(others, _OTHERS.values(), strict=True):
         other.argtypes, other.restype = given, result
-    count = functions.clew_count_differing
-    count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
+    count.argtypes = (_POINTER, *(_NUMBER,) * 3, _POINTER, _NUMBER, _POINTER, _NUMBER)
     count.restype = None
     found = {kind: getattr(functions, name) for kind, name in _DOT_PRODUCTS.items()}
     for dot in found.values():

@@ -99,6 +99,12 @@ def test_differing_bits_without_kernels_are_the_same(
             found.append(bits.distances(vectors[5].astype(np.float32)))
         np.testing.assert_array_equal(*found)
         assert found[0][5] == 0 < found[0][6]
+        asked = vectors[[5, 6, 7]].astype(np.float32)
+        for use, number in ((compiled, 3), (compiled, 2), (None, 2)):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            together = bits.distances_from(asked[:number])
+            alone = [bits.distances(one) for one in asked[:number]]
+            np.testing.assert_array_equal(together, alone)
 
 
 def test_estimates_without_kernels_are_the_same(

@@ -67,7 +67,10 @@ def save_arrays(
     temporary.mkdir(parents=True)
     saving = _Saving(temporary, arrays, previous, memory)
     # Offsets last: what they are offsets of tells which rows came and went.
-    saved = {name: saving.save(name) for name in sorted(arrays, key=lambda n: n.endswith(OFFSETS))}
+    saved = {}
+    for name in sorted(arrays, key=lambda one: one.endswith(OFFSETS)):
+        saved[name] = saving.save(name)
+        memory.release()
     sums = {name: saved[name] for name in sorted(saved)}
     changes = saving.finish({number for held in sums.values() for number in held.changes})
     raw = format_sums(sums, changes)
@@ -163,7 +166,6 @@ class _Saving:
 
     def _append(self, path: Path, array: Array, held: FileSum, rows: int) -> SavedArray:
         """Append the further rows of an array to its linked file."""
-        self._memory.release()
         if not array.ndim or rows == len(array):
             return SavedArray(held)
         with path.open("r+b", buffering=0) as file:

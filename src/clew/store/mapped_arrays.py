@@ -21,6 +21,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from clew.errors import DamagedArrays
+from clew.out_of_core import release_maps
 from clew.store.array_changes import ChangesFile, apply_edits, read_edits
 from clew.store.checked_files import CheckedFiles
 from clew.store.checksums import FileSum, is_sound, sum_file
@@ -157,6 +158,11 @@ class MappedArrays(Mapping[str, Array]):
                 self.grown[name] = found
                 return found
         return None
+
+    def release(self) -> None:
+        """Let go of the pages that were read; they are read again when they are used."""
+        release_maps(self._bytes.values())
+        release_maps(array.base for array in self.grown.values())
 
     def forget_next(self) -> None:
         """Let go of arrays of the next generation, which is saved."""

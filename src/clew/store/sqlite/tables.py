@@ -150,7 +150,6 @@ def update_tables(
         if held is None:
             table = _sort_by_key(read(name, None))
             found[name] = table if name in _CODED else _narrow(table, memory)
-            memory.release()
         else:
             keys = touched[by]
             fresh = _sort_by_key(read(name, keys))
@@ -158,6 +157,7 @@ def update_tables(
             found[name] = _replace_rows(previous, COLUMN_PREFIX + name, gone, fresh)
             if name in _CODED:
                 found[name] = np.asarray(found[name], np.int64)
+        memory.release()
     if all(COLUMN_PREFIX + name in previous for name in ("entities", "forms")):
         found["touched_names"] = _find_changed_names(previous, found, touched["entities"])
     return Tables(**found, memory=memory)

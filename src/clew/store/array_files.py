@@ -28,6 +28,7 @@ from clew.store.array_changes import (
 )
 from clew.store.checked_files import KEPT_SUFFIX
 from clew.store.checksums import FileSum, sum_file
+from clew.store.edited_rows import is_edited
 from clew.store.mapped_arrays import (
     MAX_CHECKED_BYTES,
     SUMS_FILE,
@@ -184,7 +185,8 @@ class _Saving:
         largest = MAX_CHECKED_BYTES if noted is None else MAX_NOTED_BYTES
         if not MIN_CHANGED_BYTES <= array.nbytes <= largest:
             return None
-        if not self._memory.holds(array.nbytes):  # what changed is put together in memory
+        put_together = not is_edited(path.stem, array.nbytes)  # in memory, when it is read
+        if put_together and not self._memory.holds(array.nbytes):
             return None
         changed = self._changed
         found = changed.find(path.stem) if noted is None else changed.use(path.stem, noted)

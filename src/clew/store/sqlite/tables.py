@@ -239,8 +239,9 @@ def _find_rows(table: Array, column: int, keys: Array) -> Array:
         first, last = (_bisect(table[:, 0], keys, side) for side in (bisect_left, bisect_right))
         sizes = last - first
         return np.repeat(last - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum()))
-    at = np.flatnonzero(table[:, column] >= keys[0])
-    values = table[at, column]
+    held = np.ascontiguousarray(table[:, column])
+    at = np.flatnonzero((held >= keys[0]) & (held <= keys[-1]))  # most are outside
+    values = held[at]
     found: Array = at[keys[np.minimum(np.searchsorted(keys, values), len(keys) - 1)] == values]
     return found
 

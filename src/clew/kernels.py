@@ -64,6 +64,7 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     ),
     "settle": ((_POINTER, _POINTER, _NUMBER, _POINTER, _POINTER), _NUMBER),
     "keep_highest": ((*(_POINTER,) * 4, _NUMBER, _FLOAT, _POINTER, _POINTER), None),
+    "add_votes": ((*(_POINTER,) * 4, _NUMBER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
@@ -158,6 +159,7 @@ class Kernels:
     between: Callable[..., int]
     settled: Callable[..., int]
     highest: Callable[..., None]
+    voted: Callable[..., None]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -411,6 +413,16 @@ class Kernels:
         given = edges.through, edges.to, edges.carried, np.ascontiguousarray(shares, np.float32)
         places = [_place(one) for one in given]
         self.highest(*places, len(shares), decay, _place(out[0]), _place(out[1]))
+
+    def add_votes(
+        self,
+        rows: tuple[NDArray[np.int64], NDArray[np.int32]],
+        given: tuple[NDArray[np.int64], NDArray[np.float64]],
+        sums: NDArray[np.float64],
+    ) -> None:
+        """Add votes of elements to those in their rows; `rows` are starts and columns."""
+        held = [np.ascontiguousarray(one) for one in (*rows, *given)]
+        self.voted(*map(_place, held), len(given[0]), _place(sums))
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""

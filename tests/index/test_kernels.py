@@ -366,3 +366,15 @@ def test_the_best_of_very_many_are_found_by_a_floor(compiled: Kernels) -> None:
         wanted = np.lexsort((keys, -given))
         for k in (1, 6, 400, 540, 600):
             np.testing.assert_array_equal(compiled.find_top(given, keys, k), wanted[:k])
+
+
+def test_votes_without_kernels_are_the_same(compiled: Kernels) -> None:
+    numbers = np.random.default_rng(3)
+    links = build_csr(40, numbers.integers(0, 40, 900), numbers.integers(0, 70, 900))
+    elements, votes = numbers.integers(0, 40, 15), numbers.random(15)  # some twice
+    found, expected = np.zeros(70), np.zeros(70)
+    compiled.add_votes((links.starts, links.columns), (elements, votes), found)
+    at, edge = links.edges_of(elements)
+    np.add.at(expected, links.columns[edge], votes[at])
+    np.testing.assert_array_equal(found, expected)
+    assert np.count_nonzero(found) > 50

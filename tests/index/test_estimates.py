@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from clew import context as context_module
 from clew.engine import KnowledgeBase
 from clew.graph.csr import Ints
+from clew.index import estimates
 from clew.index import view as view_module
 from clew.index.view import View
 from clew.retrieve.expand import ChunksOf
@@ -34,7 +35,11 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_are_many")
-def test_the_nearest_and_what_is_asked_for_are_exact() -> None:
+@pytest.mark.parametrize("share", [0, 40])  # what is known is sorted, or looked for among all
+def test_the_nearest_and_what_is_asked_for_are_exact(
+    monkeypatch: pytest.MonkeyPatch, share: int
+) -> None:
+    monkeypatch.setattr(estimates, "SORTED_SHARE", share)
     vectors = _make_vectors(3000, 1)
     rows = np.append(np.arange(2999), -1)
     arrays = {"fact_keys": np.arange(3000), "fact_rows": rows}

@@ -20,6 +20,7 @@ Compare = Callable[[Ints], Floats]
 """The exact cosines of the elements at some positions."""
 _SAMPLES = 512  # far elements that are compared, to know how low cosines go
 _SEARCHED = 1 << 14  # elements among which they are looked for first
+SORTED_SHARE = 40  # sorting a number takes as long as looking at so many marks
 _NO_VECTOR = np.float32(-1)
 
 
@@ -51,10 +52,10 @@ class Estimates:
         return self.values[positions]
 
     def find_known(self) -> Ints:
-        """The positions that are known, ascending: far fewer are looked at than there are."""
+        """The positions that are known, ascending; of very many only what was asked for."""
         if self.known is None:
             return np.arange(len(self.values))
-        if self.asked is None:
+        if self.asked is None or SORTED_SHARE * sum(map(len, self.asked)) > len(self.known):
             return np.flatnonzero(self.known)
         found = sorted_unique(np.concatenate(self.asked))
         self.asked[:] = [found]

@@ -318,15 +318,22 @@ class Context:
     def compare_together(self, kind: Kind, vectors: Sequence[NDArray[np.float32]]) -> None:
         """Compare every element with several vectors at once; `cosines` then has them.
 
-        Of very many, which are not all compared, none.
+        Of very many, which are not all compared, `estimates` has them.
         """
-        asked = {(kind, vector.tobytes()): vector for vector in vectors}
-        if self.view.is_estimated(kind) or any(key in self._cosines_by_vector for key in asked):
+        asked = {vector.tobytes(): vector for vector in vectors}
+        if self.view.is_estimated(kind):
+            new = {(kind, True, MAX_COMPARED, raw): one for raw, one in asked.items()}
+            if not any(key in self._estimates_by_vector for key in new):
+                together = self.view.estimates_with(kind, [*new.values()], MAX_COMPARED)
+                estimated = zip(new, together, strict=True)
+                self._estimates_by_vector.update({key: one for key, one in estimated if one})
+            return
+        if any((kind, raw) in self._cosines_by_vector for raw in asked):
             return
         compared = self.view.cosines_with(kind, list(asked.values()))
-        for key, found in zip(asked, compared, strict=True):
+        for raw, found in zip(asked, compared, strict=True):
             found.flags.writeable = False
-            self._cosines_by_vector[key] = found
+            self._cosines_by_vector[kind, raw] = found
 
     def estimates(
         self,

@@ -64,6 +64,7 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     ),
     "settle": ((_POINTER, _POINTER, _NUMBER, _POINTER, _POINTER), _NUMBER),
     "keep_highest": ((*(_POINTER,) * 4, _NUMBER, _FLOAT, _POINTER, _POINTER), None),
+    "add_votes": ((*(_POINTER,) * 4, _NUMBER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
@@ -158,15 +159,21 @@ class Kernels:
     between: Callable[..., int]
     settled: Callable[..., int]
     highest: Callable[..., None]
+    voted: Callable[..., None]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
     ) -> None:
-        """Fill in how many bits of each row differ; `blocks` are blocks × words × rows."""
+        """Fill in how many bits of each row differ; `blocks` are blocks × words × rows.
+
+        `asked` are vectors × words, `out` is vectors × rows: of two, a row is read once for both.
+        """
         number, words, rows = blocks.shape
-        if len(out) != number * rows or asked.size != words:
+        if out.shape != (len(asked), number * rows) or asked.shape[1] != words:
             raise ValueError("the sizes of sign bits differ")
-        self.count(_place(blocks), number, words, rows, _place(asked), _place(out))
+        asked, apart = np.ascontiguousarray(asked), out.strides[0] // out.itemsize
+        given = _place(blocks), number, words, rows, _place(asked), len(asked)
+        self.count(*given, _place(out), apart)
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
@@ -407,6 +414,16 @@ class Kernels:
         places = [_place(one) for one in given]
         self.highest(*places, len(shares), decay, _place(out[0]), _place(out[1]))
 
+    def add_votes(
+        self,
+        rows: tuple[NDArray[np.int64], NDArray[np.int32]],
+        given: tuple[NDArray[np.int64], NDArray[np.float64]],
+        sums: NDArray[np.float64],
+    ) -> None:
+        """Add votes of elements to those in their rows; `rows` are starts and columns."""
+        held = [np.ascontiguousarray(one) for one in (*rows, *given)]
+        self.voted(*map(_place, held), len(given[0]), _place(sums))
+
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
         return matrix.flags.c_contiguous and matrix.dtype in self.dot
@@ -455,6 +472,7 @@ def load_kernels(library: Path) -> Kernels | None:
         pushes = [getattr(functions, f"clew_push_{name}") for name in ("seeds", "chosen", "levels")]
         walks = {name: getattr(functions, f"clew_{name}") for name in _WALKS}
         others = [getattr(functions, f"clew_{name}") for name in _OTHERS]
+        count = functions.clew_count_signs
     except (OSError, AttributeError):
         return None
     for push, given in zip(pushes, ((_POINTER, _POINTER, _NUMBER), (_NUMBER,), ()), strict=True):
@@ -465,8 +483,7 @@ def load_kernels(library: Path) -> Kernels | None:
         walk.restype = None
     for other, (given, result) in zip(others, _OTHERS.values(), strict=True):
         other.argtypes, other.restype = given, result
-    count = functions.clew_count_differing
-    count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
+    count.argtypes = (_POINTER, *(_NUMBER,) * 3, _POINTER, _NUMBER, _POINTER, _NUMBER)
     count.restype = None
     found = {kind: getattr(functions, name) for kind, name in _DOT_PRODUCTS.items()}
     for dot in found.values():

@@ -37,37 +37,63 @@ __attribute__((target("avx2"))) static inline __m256i count_bytes(__m256i bits)
                            _mm256_shuffle_epi8(ones, upper));
 }
 
-/* Differing bits of 16 rows at a time, which have few words; returns how many were counted. Bytes
-   are summed over the words of a row before they are added up: nothing is stored on the way. */
-__attribute__((target("avx2"))) static int64_t
-count_by_avx2(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
-              const uint64_t *asked, uint16_t *out)
+/* 16 numbers of 64 bits as numbers of 16 bits; halves of registers are packed apart. */
+__attribute__((target("avx2"))) static inline void store_counts(__m256i *counts, uint16_t *out)
 {
+    for (int part = 0; part < 4; part++)
+        counts[part] = _mm256_sad_epu8(counts[part], _mm256_setzero_si256());
+    const __m256i packed = _mm256_packus_epi32(_mm256_packus_epi32(counts[0], counts[1]),
+                                               _mm256_packus_epi32(counts[2], counts[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((__m256i *)out, _mm256_permutevar8x32_epi32(packed, order));
+}
+
+/* Differing bits of 16 rows at a time, which have few words, from one vector or from two; returns
+   how many were counted. Bytes are summed over the words of a row before they are added up: nothing
+   is stored on the way. */
+__attribute__((target("avx2"), always_inline)) static inline int64_t
+count_by_avx2(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
+              const uint64_t *asked, const int both, uint16_t *out, int64_t apart)
+{
     int64_t row = 0;
     for (; row + 16 <= rows; row += 16) {
-        __m256i counts[4];
+        __m256i one[4], other[4];
         for (int part = 0; part < 4; part++)
-            counts[part] = _mm256_setzero_si256();
+            one[part] = other[part] = _mm256_setzero_si256();
         for (int64_t word = 0; word < words; word++) {
             const __m256i wanted = _mm256_set1_epi64x((long long)asked[word]);
+            const __m256i more = _mm256_set1_epi64x((long long)asked[both ? words + word : word]);
             const __m256i *held = (const __m256i *)(bits + word * stride + row);
             __builtin_prefetch((const char *)held + FAR_AHEAD);
             __builtin_prefetch((const char *)held + FAR_AHEAD + LINE);
-            for (int part = 0; part < 4; part++)
-                counts[part] = _mm256_add_epi8(
-                    counts[part],
-                    count_bytes(_mm256_xor_si256(_mm256_loadu_si256(held + part), wanted)));
+            for (int part = 0; part < 4; part++) {
+                const __m256i four = _mm256_loadu_si256(held + part);
+                one[part] =
+                    _mm256_add_epi8(one[part], count_bytes(_mm256_xor_si256(four, wanted)));
+                if (both)
+                    other[part] =
+                        _mm256_add_epi8(other[part], count_bytes(_mm256_xor_si256(four, more)));
+            }
         }
-        for (int part = 0; part < 4; part++)
-            counts[part] = _mm256_sad_epu8(counts[part], _mm256_setzero_si256());
-        /* 16 numbers of 64 bits as numbers of 16 bits; halves of registers are packed apart. */
-        const __m256i packed = _mm256_packus_epi32(_mm256_packus_epi32(counts[0], counts[1]),
-                                                   _mm256_packus_epi32(counts[2], counts[3]));
-        _mm256_storeu_si256((__m256i *)(out + row),
-                            _mm256_permutevar8x32_epi32(packed, order));
+        store_counts(one, out + row);
+        if (both)
+            store_counts(other, out + apart + row);
     }
     return row;
+}
+
+__attribute__((target("avx2"))) static int64_t
+count_one_by_avx2(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
+                  const uint64_t *asked, uint16_t *out)
+{
+    return count_by_avx2(bits, words, stride, rows, asked, 0, out, 0);
+}
+
+__attribute__((target("avx2"))) static int64_t
+count_two_by_avx2(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
+                  const uint64_t *asked, uint16_t *out, int64_t apart)
+{
+    return count_by_avx2(bits, words, stride, rows, asked, 1, out, apart);
 }
 #endif
 
@@ -95,26 +121,38 @@ VERSIONS static void count_rest(const uint64_t *bits, int64_t words, int64_t str
         out[i] = (uint16_t)counts[i];
 }
 
+/* The same from `number` vectors; what differs from each lies `apart`. */
 static void count_piece(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
-                        const uint64_t *asked, uint16_t *out)
+                        const uint64_t *asked, int64_t number, uint16_t *out, int64_t apart)
 {
-    int64_t done = 0;
+    for (int64_t which = 0, step; which < number; which += step) {
+        int64_t done = 0;
+        step = 1;
 #if defined(__x86_64__)
-    if (words <= BYTE_WORDS && __builtin_cpu_supports("avx2") &&
-        !__builtin_cpu_supports("avx512vpopcntdq"))
-        done = count_by_avx2(bits, words, stride, rows, asked, out);
+        if (words <= BYTE_WORDS && __builtin_cpu_supports("avx2") &&
+            !__builtin_cpu_supports("avx512vpopcntdq")) {
+            step = which + 1 < number ? 2 : 1; /* what is read is counted twice */
+            done = step == 2 ? count_two_by_avx2(bits, words, stride, rows, asked + which * words,
+                                                 out + which * apart, apart)
+                             : count_one_by_avx2(bits, words, stride, rows, asked + which * words,
+                                                 out + which * apart);
+        }
 #endif
-    count_rest(bits + done, words, stride, rows - done, asked, out + done);
+        for (int64_t one = which; one < which + step; one++)
+            count_rest(bits + done, words, stride, rows - done, asked + one * words,
+                       out + one * apart + done);
+    }
 }
 
-/* Differing bits of all rows of `blocks` blocks, each of words x rows. */
-void clew_count_differing(const uint64_t *bits, int64_t blocks, int64_t words, int64_t rows,
-                          const uint64_t *asked, uint16_t *out)
+/* Differing bits of all rows of `blocks` blocks, each of words x rows, from each of `number`
+   vectors; what differs from each lies `apart`. */
+void clew_count_signs(const uint64_t *bits, int64_t blocks, int64_t words, int64_t rows,
+                          const uint64_t *asked, int64_t number, uint16_t *out, int64_t apart)
 {
     for (int64_t block = 0; block < blocks; block++)
         for (int64_t first = 0; first < rows; first += PIECE) {
             int64_t size = rows - first < PIECE ? rows - first : PIECE;
-            count_piece(bits + block * words * rows + first, words, rows, size, asked,
-                        out + block * rows + first);
+            count_piece(bits + block * words * rows + first, words, rows, size, asked, number,
+                        out + block * rows + first, apart);
         }
 }

@@ -103,6 +103,17 @@ int64_t clew_choose_likely(const int64_t *passages, int64_t count, int64_t origi
     return most;
 }
 
+/* Add the vote of each element to the sums of all passages in its row, in this order. */
+void clew_add_votes(const int64_t *starts, const int32_t *columns, const int64_t *elements,
+                    const double *votes, int64_t count, double *sums)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const double vote = votes[i];
+        for (int64_t edge = starts[elements[i]]; edge < starts[elements[i] + 1]; edge++)
+            sums[columns[edge]] += vote;
+    }
+}
+
 /* Scores of elements: cosines of their rows with a vector where `known`, else estimates. */
 typedef struct {
     const void *matrix;

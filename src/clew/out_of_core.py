@@ -9,7 +9,7 @@ import os
 import sys
 import weakref
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -39,6 +39,7 @@ class WorkingMemory:
     limit: int | None = None
     folder: Path | None = None
     _maps: "weakref.WeakSet[mmap]" = field(default_factory=weakref.WeakSet, repr=False)
+    _watched: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
     @property
     def is_bounded(self) -> bool:
@@ -94,13 +95,26 @@ class WorkingMemory:
             found[some] = table[rows[some]]
         return found
 
+    def watch(self, release: Callable[[], None]) -> None:
+        """Let `release` be called, too, whenever pages are let go of; nothing without a limit."""
+        if self.is_bounded:
+            self._watched.append(release)
+
     def release(self) -> None:
-        """Let go of the pages of scratch files; they are read again when they are used."""
-        for held in self._maps:
-            held.madvise(MADV_DONTNEED)
+        """Let go of the pages of mapped files; they are read again when they are used."""
+        release_maps(self._maps)
+        for release in self._watched:
+            release()
 
 
 UNBOUNDED = WorkingMemory()
+
+
+def release_maps(maps: Iterable[Any]) -> None:
+    """Let go of the pages of those that are mapped files; what was written to them is kept."""
+    for held in maps:
+        if isinstance(held, mmap):
+            held.madvise(MADV_DONTNEED)
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

@@ -13,6 +13,7 @@ from clew.engine import KnowledgeBase
 from clew.graph.csr import build_csr
 from clew.graph.pagerank import pagerank, prepare_graph
 from clew.graph.transition import build_transition_graph
+from clew.index import view as view_module
 from clew.types import Evidence
 from conftest import document, stream
 
@@ -63,6 +64,20 @@ async def test_walks_over_shards_find_what_one_machine_finds(hamlets: KnowledgeB
         by_id = {chunk.id: chunk.score for chunk in one.chunks}
         for chunk in parts.chunks:
             assert chunk.score == pytest.approx(by_id[chunk.id], rel=1e-4, abs=1e-5)
+
+
+async def test_shards_compare_what_one_machine_would_estimate(
+    hamlets: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view_module, "MIN_ESTIMATED", 1)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the vectors are on the shards")
+
+    monkeypatch.setattr(view_module, "estimate_together", fail)
+    monkeypatch.setattr(view_module, "estimate_cosines", fail)
+    for found in await _search(hamlets, ("clew",), 2, QUESTIONS[:2]):
+        assert found.chunks
 
 
 async def test_a_new_generation_is_spread_anew(hamlets: KnowledgeBase) -> None:

@@ -10,7 +10,7 @@ import pytest
 from clew.index import owners
 from clew.index.derive import derive_arrays
 from clew.index.incidences import is_resolved_as_before
-from clew.store import array_files
+from clew.store import array_files, edited_rows
 from clew.store.mapped_arrays import MappedArrays
 from clew.store.protocol import Addition, Array, Arrays, Change, Tables
 from clew.store.sqlite.store import SqliteStore
@@ -86,6 +86,8 @@ async def test_updated_arrays_equal_fresh_ones(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(array_files, "MIN_CHANGED_BYTES", 1)
+    if seed:  # tables of which few rows are looked at
+        monkeypatch.setattr(edited_rows, "MIN_EDITED_BYTES", 0)
     derived: dict[str, Array] = {}
     draw = np.random.default_rng(seed)
     store = SqliteStore(tmp_path, create=True, durable=False)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from clew import context as context_module
 from clew.engine import KnowledgeBase
 from clew.graph.csr import Ints
+from clew.index import estimates
 from clew.index import view as view_module
 from clew.index.view import View
 from clew.retrieve.expand import ChunksOf
@@ -34,7 +35,11 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_are_many")
-def test_the_nearest_and_what_is_asked_for_are_exact() -> None:
+@pytest.mark.parametrize("share", [0, 40])  # what is known is sorted, or looked for among all
+def test_the_nearest_and_what_is_asked_for_are_exact(
+    monkeypatch: pytest.MonkeyPatch, share: int
+) -> None:
+    monkeypatch.setattr(estimates, "SORTED_SHARE", share)
     vectors = _make_vectors(3000, 1)
     rows = np.append(np.arange(2999), -1)
     arrays = {"fact_keys": np.arange(3000), "fact_rows": rows}
@@ -53,6 +58,22 @@ def test_the_nearest_and_what_is_asked_for_are_exact() -> None:
         asked = np.array([7, 2999, 7, 1500])
         np.testing.assert_array_equal(found.at(asked), exact[asked])
         np.testing.assert_array_equal(found.values[asked], exact[asked])
+        np.testing.assert_array_equal(found.find_known(), np.flatnonzero(found.known))
+        found.at(np.array([3, 8]))
+        np.testing.assert_array_equal(found.find_known(), np.flatnonzero(found.known))
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_estimates_of_two_vectors_together_are_those_of_each() -> None:
+    vectors = _make_vectors(3000, 1)
+    arrays = {"fact_keys": np.arange(3000), "fact_rows": np.append(np.arange(2999), -1)}
+    view = View(arrays, {"fact": vectors}, indexes={"fact": make_sign_bits(vectors)})
+    asked = [*_make_vectors(2, 3)]
+    for vector, together in zip(asked, view.estimates_with("fact", asked, 400), strict=True):
+        alone = view.estimates("fact", vector, 400)
+        assert alone is not None and together is not None
+        np.testing.assert_array_equal(together.values, alone.values)
+        np.testing.assert_array_equal(together.find_known(), alone.find_known())
 
 
 def test_few_elements_and_exact_search_have_no_estimates() -> None:

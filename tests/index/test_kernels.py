@@ -99,6 +99,12 @@ def test_differing_bits_without_kernels_are_the_same(
             found.append(bits.distances(vectors[5].astype(np.float32)))
         np.testing.assert_array_equal(*found)
         assert found[0][5] == 0 < found[0][6]
+        asked = vectors[[5, 6, 7]].astype(np.float32)
+        for use, number in ((compiled, 3), (compiled, 2), (None, 2)):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            together = bits.distances_from(asked[:number])
+            alone = [bits.distances(one) for one in asked[:number]]
+            np.testing.assert_array_equal(together, alone)
 
 
 def test_estimates_without_kernels_are_the_same(
@@ -360,3 +366,15 @@ def test_the_best_of_very_many_are_found_by_a_floor(compiled: Kernels) -> None:
         wanted = np.lexsort((keys, -given))
         for k in (1, 6, 400, 540, 600):
             np.testing.assert_array_equal(compiled.find_top(given, keys, k), wanted[:k])
+
+
+def test_votes_without_kernels_are_the_same(compiled: Kernels) -> None:
+    numbers = np.random.default_rng(3)
+    links = build_csr(40, numbers.integers(0, 40, 900), numbers.integers(0, 70, 900))
+    elements, votes = numbers.integers(0, 40, 15), numbers.random(15)  # some twice
+    found, expected = np.zeros(70), np.zeros(70)
+    compiled.add_votes((links.starts, links.columns), (elements, votes), found)
+    at, edge = links.edges_of(elements)
+    np.add.at(expected, links.columns[edge], votes[at])
+    np.testing.assert_array_equal(found, expected)
+    assert np.count_nonzero(found) > 50

@@ -18,6 +18,7 @@ from clew.graph.csr_blocks import EdgeBlock, build_csr_in_blocks
 from clew.index.derive import derive_arrays
 from clew.ingest.graphs.import_graph import GraphImport
 from clew.out_of_core import UNBOUNDED, WorkingMemory, blocks_of_groups
+from clew.store.array_files import save_arrays
 from clew.store.mapped_arrays import MappedArrays
 from clew.store.protocol import Addition, Arrays, Change, Tables
 from clew.store.sqlite.store import SqliteStore
@@ -175,6 +176,29 @@ def test_large_arrays_are_in_files_that_leave_nothing_behind(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
     assert UNBOUNDED.fits(10**12, 100)
     assert [some.stop for some in UNBOUNDED.blocks(10**6)] == [10**6]
+
+
+def read_mapped_kilobytes() -> int:
+    """How many kilobytes of mapped files this process holds in memory."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("RssFile:")[1].split()[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="told by Linux")
+def test_pages_of_the_generation_before_are_let_go_of(tmp_path: Path) -> None:
+    held = {name: np.arange(1 << 21) for name in ("one", "other")}  # 16 MB each
+    seal = save_arrays(tmp_path / "1", held, durable=False)
+    for limit, kept in ((TINY, False), (None, True)):
+        arrays, memory = MappedArrays(tmp_path / "1", seal), WorkingMemory(limit, tmp_path)
+        memory.watch(arrays.release)
+        before = read_mapped_kilobytes()
+        assert all(int(arrays[name].sum()) for name in held)
+        grown = arrays.grow("one", np.arange(5))
+        assert grown is not None and int(grown.sum()) == int(held["one"].sum()) + 10
+        assert read_mapped_kilobytes() - before > 24_000
+        memory.release()
+        assert (read_mapped_kilobytes() - before > 24_000) == kept
+        assert int(grown[-1]) == 4 and np.array_equal(arrays["other"], held["other"])
 
 
 _COUNT_FAULTS = """

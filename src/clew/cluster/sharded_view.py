@@ -129,6 +129,12 @@ class ShardedView(View):
             return None
         return super().estimates(kind, vector, most, others=others)
 
+    def estimates_with(
+        self, kind: Kind, vectors: Sequence[Floats], most: int
+    ) -> Sequence[Estimates | None]:
+        """The estimates of each vector."""
+        return [self.estimates(kind, vector, most) for vector in vectors]
+
     def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
         """The `k` elements with the highest cosines: the best of each shard's best."""
         if not self.spread.has(kind):

@@ -56,23 +56,29 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     Names are resolved by blocks of their keys, and incidences and texts go by shards: `run` may
     compute these parts elsewhere.
     """
+    release = tables.memory.release  # after each step: what it read the next one does not need
     resolved = resolve(tables, run)
+    release()
     tables = resolved.tables
     arrays = {"layout": np.array([LAYOUT]), **resolved.arrays, **_derive_columns(tables)}
+    release()
     keys = {kind: arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact")}
     known = tables.previous if has_current_layout(tables.previous) else None
     if known is not None and not is_resolved_as_before(known, keys, resolved.arrays):
         known = None
     arrays |= derive_incidences(resolved, keys, known, run)
-
+    release()
     arrays |= _find_quotes(tables)
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
+    release()
     changed = find_changed_names(resolved, keys["entity"], known)
     named, update = index_names(tables, keys["entity"], changed, tables.previous)
     arrays |= named
+    release()
     arrays |= index_owners(tables, arrays, update)
+    release()
     arrays |= carry_over_trees(tables.previous, arrays)
     make = partial(make_segment_in_runs, tables.memory)
     if run.count > 1:

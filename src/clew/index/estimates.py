@@ -5,7 +5,7 @@ index tells how near each element probably is: the nearest are compared exactly 
 other when it is asked for. Between them stand estimates, which serve to tell what is worth asking.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ Compare = Callable[[Ints], Floats]
 """The exact cosines of the elements at some positions."""
 _SAMPLES = 512  # far elements that are compared, to know how low cosines go
 _SEARCHED = 1 << 14  # elements among which they are looked for first
+SORTED_SHARE = 40  # sorting a number takes as long as looking at so many marks
 _NO_VECTOR = np.float32(-1)
 
 
@@ -35,9 +36,13 @@ class Estimates:
     compare: Compare | None = None
     settle: Compare | None = None
     """Compares what is not known and returns all that is asked for, in one pass."""
+    asked: list[Ints] | None = None
+    """All positions that are known, in the parts that were asked for, perhaps several times."""
 
     def at(self, positions: Ints) -> Floats:
         """The exact scores of some elements."""
+        if self.asked is not None:
+            self.asked.append(positions)
         if self.settle is not None:
             return self.settle(positions)
         if self.known is not None and self.compare is not None:
@@ -45,6 +50,16 @@ class Estimates:
             if len(new):
                 self.values[new] = self.compare(new)
         return self.values[positions]
+
+    def find_known(self) -> Ints:
+        """The positions that are known, ascending; of very many only what was asked for."""
+        if self.known is None:
+            return np.arange(len(self.values))
+        if self.asked is None or SORTED_SHARE * sum(map(len, self.asked)) > len(self.known):
+            return np.flatnonzero(self.known)
+        found = sorted_unique(np.concatenate(self.asked))
+        self.asked[:] = [found]
+        return found
 
 
 def _take_unknown(known: Mask, positions: Ints) -> Ints:
@@ -71,7 +86,27 @@ def estimate_cosines(
     """Compare about `most` of the elements with these vector rows, and estimate the others."""
     if not isinstance(index, SignBits):
         return _estimate_by_sample(index, rows, vector, most, compare)
-    distances = index.distances_of(vector, rows)
+    return _estimate_by_signs(index.distances_of(vector, rows), vector, most, compare)
+
+
+def estimate_together(
+    index: RowIndex, rows: Ints, vectors: Floats, most: int, compare: Sequence[Compare]
+) -> list[Estimates]:
+    """The same for each of some vectors; all sign bits are read once for two of them."""
+    if not isinstance(index, SignBits):
+        both = zip(vectors, compare, strict=True)
+        return [_estimate_by_sample(index, rows, vector, most, one) for vector, one in both]
+    asked = zip(vectors, index.distances_from(vectors), compare, strict=True)
+    return [
+        _estimate_by_signs(index.take_rows(each, rows, len(vector)), vector, most, one)
+        for vector, each, one in asked
+    ]
+
+
+def _estimate_by_signs(
+    distances: Distances, vector: Floats, most: int, compare: Compare
+) -> Estimates:
+    """Estimate cosines by the number of signs in which elements differ from a vector."""
     counts = count_distances(distances, len(vector))
     limit = find_limit(counts, most)
     far = max(limit + 1, len(vector) - find_limit(counts[::-1], _SAMPLES))
@@ -99,7 +134,7 @@ def _know(values: Floats, near: Ints, exact: Floats, compare: Compare) -> Estima
     known = np.zeros(len(values), np.bool_)
     values[near], known[near] = exact, True
     settle = compare.prepare(known, values) if isinstance(compare, RowCosines) else None
-    return Estimates(values, known, compare, settle)
+    return Estimates(values, known, compare, settle, [near])
 
 
 def _find_between(distances: Distances, bounds: tuple[int, int], count: int) -> Ints:

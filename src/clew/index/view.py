@@ -21,7 +21,12 @@ from clew.graph.pagerank import RankedGraph, measure_strengths, prepare_graph
 from clew.graph.walk_edges import INCIDENCES, WalkColumns, WalkEdges, prepare_edges
 from clew.index.cosines import Matrix, RowCosines, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
-from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
+from clew.index.estimates import (
+    Estimates,
+    compare_nearest,
+    estimate_cosines,
+    estimate_together,
+)
 from clew.index.nearest import (
     MIN_ESTIMATED,
     RowIndex,
@@ -155,6 +160,16 @@ class View:
         compare = RowCosines(matrix, rows, vector)
         estimate = estimate_cosines if others else compare_nearest
         return estimate(self.indexes[kind], rows, vector, most, compare)
+
+    def estimates_with(
+        self, kind: Kind, vectors: Sequence[Floats], most: int
+    ) -> Sequence[Estimates | None]:
+        """For each vector its estimates of all elements."""
+        rows, matrix = self._rows(kind), self.matrices.get(kind)
+        if not self.is_estimated(kind) or matrix is None or not len(matrix):
+            return [None for _ in vectors]
+        compare = [RowCosines(matrix, rows, vector) for vector in vectors]
+        return estimate_together(self.indexes[kind], rows, np.stack(vectors), most, compare)
 
     def is_estimated(self, kind: Kind) -> bool:
         """Whether there are so many elements of a kind that not all are compared exactly."""

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from clew import kernels
 from clew.context import Context
 from clew.graph.csr import Doubles, Floats, Ints, expand_ranges, sorted_unique
 from clew.index.view import View
@@ -76,10 +77,11 @@ class ChunksOf:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first."""
         view = ctx.view
-        votes = [_cast_votes(view, found, kind) for kind in self.of]
-        at, vote = (np.concatenate(column) for column in zip(*votes, strict=True))
-        summed: Doubles = np.bincount(at, vote, view.count("chunk")).astype(np.float64)
-        chunks, codes, vector = np.flatnonzero(summed), view.codes("chunk"), await ctx.vector()
+        summed = np.zeros(view.count("chunk"))
+        for kind in self.of:
+            _add_votes(view, found, kind, summed)
+        chunks, codes = np.flatnonzero(summed != 0), view.codes("chunk")
+        vector = await ctx.vector()
         most = _SETTLED * self.top_k
         if len(chunks) > most and view.is_estimated("chunk"):
             near = ctx.estimates("chunk", vector).values[chunks]
@@ -99,8 +101,8 @@ class ChunksOf:
         return mixed
 
 
-def _cast_votes(view: View, found: Found, kind: VotingKind) -> tuple[Ints, Doubles]:
-    """Return chunks and an element's vote for each: 1/rank, shared by the chunks that state it."""
+def _add_votes(view: View, found: Found, kind: VotingKind, summed: Doubles) -> None:
+    """Add an element's vote to each of its chunks: 1/rank, shared by the chunks that state it."""
     if kind == "paths":
         groups = [list(path.facts) for path in found.paths]
     else:
@@ -108,11 +110,15 @@ def _cast_votes(view: View, found: Found, kind: VotingKind) -> tuple[Ints, Doubl
     sizes = np.array([len(group) for group in groups], np.int64)
     elements = np.array([at for group in groups for at in group], np.int64)
     links = view.links("entity_chunk" if kind == "entities" else "fact_chunk")
+    group = np.repeat(np.arange(len(groups)), sizes)
+    stating = np.bincount(group, links.degrees_of(elements), len(groups)).astype(np.int64)
+    votes = 1 / np.arange(1, len(groups) + 1) / np.maximum(1, stating // np.maximum(1, sizes))
+    if kernels.COMPILED is not None:
+        given = elements, votes[group]
+        kernels.COMPILED.add_votes((links.starts, links.columns), given, summed)
+        return
     at, edge = links.edges_of(elements)
-    group = np.repeat(np.arange(len(groups)), sizes)[at]
-    chunk_counts = np.bincount(group, minlength=len(groups))
-    vote = 1 / np.arange(1, len(groups) + 1) / np.maximum(1, chunk_counts // np.maximum(1, sizes))
-    return links.columns[edge].astype(np.int64), vote[group]
+    np.add.at(summed, links.columns[edge], votes[group][at])
 
 
 def _fact_weights(view: View) -> Floats:

@@ -76,7 +76,7 @@ async def nearest_facts(ctx: Context, vector: Floats, share: float = 0.0) -> tup
     if has_vectors(ctx.view, "fact"):
         near = ctx.estimates("fact", vector, others=False)
         if near.known is not None:
-            at = np.flatnonzero(near.known)
+            at = near.find_known()
             if share:
                 at = sorted_unique(np.concatenate([at, _find_facts_of_nearest(ctx, vector)]))
             return at, await score_facts(ctx, vector, share, at)
@@ -90,7 +90,7 @@ def _find_facts_of_nearest(ctx: Context, vector: Floats) -> Ints:
     if not has_vectors(view, "entity"):
         return np.zeros(0, np.int64)
     near = ctx.estimates("entity", vector, others=False, most=_LIKELY_SUBJECTS)
-    known = np.arange(len(near.values)) if near.known is None else np.flatnonzero(near.known)
+    known = near.find_known()
     best = top_positions(near.values[known], view.codes("entity")[known], _NEAR_SUBJECTS)
     stated = view.links("entity_fact")
     _, edge = stated.edges_of(known[best])
@@ -121,7 +121,7 @@ async def score_sentences(ctx: Context, target: Floats) -> SentenceFits:
     if facts.known is None and whole.known is None:
         _raise_to_best_fact(ctx.view.links("chunk_fact"), facts.values, fit)
         return SentenceFits(facts, Estimates(fit))
-    best = np.arange(len(facts.values)) if facts.known is None else np.flatnonzero(facts.known)
+    best = facts.find_known()
     stating = ctx.view.links("fact_chunk")
     which, edge = stating.edges_of(best)
     np.maximum.at(fit, stating.columns[edge], facts.values[best][which])

@@ -195,7 +195,7 @@ class Ppr:
 def _find_nearest(cosines: Estimates) -> Ints:
     """Positions of the nearest chunks: those that were compared, or about as many of all."""
     if cosines.known is not None:
-        return np.flatnonzero(cosines.known)
+        return cosines.find_known()
     least = np.partition(cosines.values, -MAX_COMPARED)[-MAX_COMPARED]
     return np.flatnonzero(cosines.values >= least)
 

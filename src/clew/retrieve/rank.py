@@ -50,10 +50,10 @@ def top_hits(scores: Floats, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
 
 def top_known_hits(scores: Estimates, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
     """Return the `k` highest scores as hits; of very many only known ones are looked at."""
-    at = top_positions(scores.values, keys, k)
-    if scores.known is not None and not scores.known[at].all():
-        known = np.flatnonzero(scores.known)
-        at = known[top_positions(scores.values[known], keys[known], k)]
+    if scores.known is None:
+        return top_hits(scores.values, keys, k, by)
+    known = scores.find_known()
+    at = known[top_positions(scores.values[known], keys[known], k)]
     return tuple(map(Hit, at.tolist(), scores.values[at].tolist(), repeat(by)))
 
 

@@ -331,12 +331,17 @@ def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates
     Of very many chunks it is exact for the best ones, and for any other when it is asked for.
     """
     near, lexical = ctx.estimates("chunk", question), words.total
-    ranges = _measure_ranges(near.values, lexical)
+    most = max(_TINY, float(lexical.max()))
+    ranges = *_measure_range(near.values), most
     mixed = _mix_evenly(near.values, lexical, ranges)
     if near.known is not None:
-        near.at(top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT))
-        ranges = _measure_ranges(near.values, lexical)
-        mixed = _mix_evenly(near.values, lexical, ranges)
+        likely = top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT)
+        settled, before = near.at(likely), ranges
+        ranges = *_measure_range(near.values), most
+        if ranges == before:  # the others are as they were
+            mixed[likely] = _mix_evenly(settled, lexical[likely], ranges)
+        else:
+            mixed = _mix_evenly(near.values, lexical, ranges)
     highest = np.float32(max(_TINY, float(mixed.max())))
     mixed /= highest
 
@@ -348,10 +353,10 @@ def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates
     return Estimates(mixed, None if near.known is None else near.known.copy(), compare)
 
 
-def _measure_ranges(dense: Floats, lexical: Floats) -> tuple[float, float, float]:
-    """Return the lowest cosine, how far they range, and the highest score of words."""
+def _measure_range(dense: Floats) -> tuple[float, float]:
+    """Return the lowest cosine, and how far they range."""
     low = dense.min()
-    return float(low), max(_TINY, float(dense.max() - low)), max(_TINY, float(lexical.max()))
+    return float(low), max(_TINY, float(dense.max() - low))
 
 
 def _mix_evenly(dense: Floats, lexical: Floats, ranges: tuple[float, float, float]) -> Floats:

@@ -28,6 +28,7 @@ from clew.store.array_changes import (
 )
 from clew.store.checked_files import KEPT_SUFFIX
 from clew.store.checksums import FileSum, sum_file
+from clew.store.edited_rows import is_edited
 from clew.store.mapped_arrays import (
     MAX_CHECKED_BYTES,
     SUMS_FILE,
@@ -67,7 +68,10 @@ def save_arrays(
     temporary.mkdir(parents=True)
     saving = _Saving(temporary, arrays, previous, memory)
     # Offsets last: what they are offsets of tells which rows came and went.
-    saved = {name: saving.save(name) for name in sorted(arrays, key=lambda n: n.endswith(OFFSETS))}
+    saved = {}
+    for name in sorted(arrays, key=lambda one: one.endswith(OFFSETS)):
+        saved[name] = saving.save(name)
+        memory.release()
     sums = {name: saved[name] for name in sorted(saved)}
     changes = saving.finish({number for held in sums.values() for number in held.changes})
     raw = format_sums(sums, changes)
@@ -163,7 +167,6 @@ class _Saving:
 
     def _append(self, path: Path, array: Array, held: FileSum, rows: int) -> SavedArray:
         """Append the further rows of an array to its linked file."""
-        self._memory.release()
         if not array.ndim or rows == len(array):
             return SavedArray(held)
         with path.open("r+b", buffering=0) as file:
@@ -182,7 +185,8 @@ class _Saving:
         largest = MAX_CHECKED_BYTES if noted is None else MAX_NOTED_BYTES
         if not MIN_CHANGED_BYTES <= array.nbytes <= largest:
             return None
-        if not self._memory.holds(array.nbytes):  # what changed is put together in memory
+        put_together = not is_edited(path.stem, array.nbytes)  # in memory, when it is read
+        if put_together and not self._memory.holds(array.nbytes):
             return None
         changed = self._changed
         found = changed.find(path.stem) if noted is None else changed.use(path.stem, noted)

@@ -11,19 +11,22 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import reduce
 from io import BytesIO
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.lib import format as npy
 
 from clew.errors import DamagedArrays
+from clew.out_of_core import release_maps
 from clew.store.array_changes import ChangesFile, apply_edits, read_edits
 from clew.store.checked_files import CheckedFiles
 from clew.store.checksums import FileSum, is_sound, sum_file
+from clew.store.edited_rows import EditedRows, is_edited
 from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import Edits, Splice
 
@@ -97,7 +100,9 @@ class MappedArrays(Mapping[str, Array]):
         """Those arrays that would else be put together again, if they are not large."""
         found = {}
         for name, held in self.saved.items():
-            if held.changes and name in arrays and arrays[name].nbytes <= _MAX_KEPT_BYTES:
+            if not held.changes or is_edited(name, held.file.size):
+                continue
+            if name in arrays and arrays[name].nbytes <= _MAX_KEPT_BYTES:
                 found[name] = arrays[name].view()
                 found[name].flags.writeable = False
         return found
@@ -108,9 +113,21 @@ class MappedArrays(Mapping[str, Array]):
             raw, held = self._bytes[name], self.saved.get(name)
             if len(raw) <= MAX_CHECKED_BYTES and not self._is_checked:
                 self._check_once(name)
-            is_changed = held is not None and held.changes
-            self._read[name] = self._read_changed(name) if is_changed else _parse_sound(name, raw)
+            if held is None or not held.changes:
+                self._read[name] = _parse_sound(name, raw)
+            elif is_edited(name, held.file.size):
+                self._read[name] = self._read_edited(name)
+            else:
+                self._read[name] = self._read_changed(name)
         return self._read[name]
+
+    def _read_edited(self, name: str) -> Array:
+        """An array that is stored as an earlier one and what changed, which is not copied."""
+        edits, base = reduce(Edits.then, self.read_edits(name)), self._bytes[name]
+        try:
+            return cast("Array", EditedRows(_parse_sound(name, base), edits).check())
+        except DamagedArrays as error:
+            raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
 
     def read_edits(self, name: str) -> list[Edits]:
         """What changed in an array since its file was written, by file of changes."""
@@ -157,6 +174,11 @@ class MappedArrays(Mapping[str, Array]):
                 self.grown[name] = found
                 return found
         return None
+
+    def release(self) -> None:
+        """Let go of the pages that were read; they are read again when they are used."""
+        release_maps(self._bytes.values())
+        release_maps(array.base for array in self.grown.values())
 
     def forget_next(self) -> None:
         """Let go of arrays of the next generation, which is saved."""

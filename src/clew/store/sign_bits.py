@@ -51,17 +51,24 @@ class SignBits:
 
     def distances(self, vector: Floats) -> Distances:
         """Number of dimensions in which each row has another sign than `vector`."""
-        asked = pack_signs(vector[None, :])
-        found = np.empty(len(self), np.uint16)
+        found: Distances = self.distances_from(vector[None])[0]
+        return found
+
+    def distances_from(self, vectors: Floats) -> Distances:
+        """Vectors × rows: the same for each vector; of two, a row is read once for both."""
+        asked = pack_signs(vectors)
+        found = np.empty((len(vectors), len(self)), np.uint16)
         compiled = kernels.COMPILED
         if compiled is not None and self.blocks.flags.c_contiguous and self.tail.flags.c_contiguous:
             stored = len(self.blocks) * BLOCK_ROWS
-            compiled.count_differing_bits(self.blocks, asked, found[:stored])
-            compiled.count_differing_bits(self.tail[None], asked, found[stored:])
+            compiled.count_differing_bits(self.blocks, asked.T, found[:, :stored])
+            compiled.count_differing_bits(self.tail[None], asked.T, found[:, stored:])
             return found
-        return self._count_with_numpy(asked, found)
+        for at, out in enumerate(found):
+            self._count_with_numpy(asked[:, at : at + 1], out)
+        return found
 
-    def _count_with_numpy(self, asked: Words, found: Distances) -> Distances:
+    def _count_with_numpy(self, asked: Words, found: Distances) -> None:
         """Fill in the numbers of differing bits, a few rows at a time."""
         bits = np.empty((len(asked), _COMPARED_ROWS), np.uint64)
         counts = np.empty(bits.shape, np.uint8)
@@ -73,7 +80,6 @@ class SignBits:
             np.bitwise_count(differing, out=counted)
             _sum_counts(counted, found[begin:end])
             begin = end
-        return found
 
     def nearest_positions(
         self, vector: Floats, rows: NDArray[np.int64], most: int
@@ -95,7 +101,13 @@ class SignBits:
 
     def distances_of(self, vector: Floats, rows: NDArray[np.int64]) -> Distances:
         """Number of differing dimensions of some rows; more than there are for rows below 0."""
-        distances, no_row = self.distances(vector), np.uint16(len(vector) + 1)
+        return self.take_rows(self.distances(vector), rows, len(vector))
+
+    def take_rows(
+        self, distances: Distances, rows: NDArray[np.int64], dimensions: int
+    ) -> Distances:
+        """The distances of some of all rows; one more than there are `dimensions` below 0."""
+        no_row = np.uint16(dimensions + 1)
         if len(rows) == len(distances) and self._is_whole(rows):
             return distances
         if kernels.COMPILED is not None:

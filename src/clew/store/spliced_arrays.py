@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.splice import splice
+from clew.store.edited_rows import edit_rows
 from clew.store.mapped_arrays import MappedArrays
 from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import Splice
@@ -29,13 +30,14 @@ def splice_rows(
     if not len(gone) and not len(rows):
         return base
     if not isinstance(previous, MappedArrays):
-        return splice(base, gone, at, rows)
+        return splice(np.asarray(base), gone, at, rows)
     if base is held and not len(gone) and int(at[0]) == len(held):
         found = previous.grow(name, rows)
         if found is not None:
             previous.spliced[name] = Splice(found, gone, at, rows)
             return found
-    found = splice(base, gone, at, rows)
+    edited = edit_rows(name, base, gone, at, rows)
+    found = splice(np.asarray(base), gone, at, rows) if edited is None else edited
     previous.spliced[name] = Splice(found, gone, at, rows)
     return found
 

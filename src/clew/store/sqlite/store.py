@@ -392,8 +392,11 @@ class SqliteStore:
         decided, pinned = read_decisions(db)
         late = " ".join(select_values(db, "manifest", LATE_KINDS).values()).split()
         compared = embedder and "entity" not in late
+        memory = WorkingMemory(self.memory, self.folder)
+        if isinstance(held, MappedArrays):
+            memory.watch(held.release)
         tables = replace(
-            read_tables(db, columns, changed, WorkingMemory(self.memory, self.folder)),
+            read_tables(db, columns, changed, memory),
             merge_decisions=decided,
             sense_pins=pinned,
             texts=texts,
@@ -408,7 +411,7 @@ class SqliteStore:
             arrays,
             durable=self._durable,
             previous=held,
-            memory=tables.memory,
+            memory=memory,
         )
         publish_generation(db, before + 1, seal)
         return before, seal, arrays

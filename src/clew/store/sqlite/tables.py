@@ -13,6 +13,7 @@ import numpy as np
 
 from clew.errors import StoreError
 from clew.out_of_core import UNBOUNDED, WorkingMemory
+from clew.store.edited_rows import EditedRows
 from clew.store.protocol import COLUMN_PREFIX, HAS_DETAILS, Array, Arrays, Tables
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
@@ -150,14 +151,14 @@ def update_tables(
         if held is None:
             table = _sort_by_key(read(name, None))
             found[name] = table if name in _CODED else _narrow(table, memory)
-            memory.release()
         else:
             keys = touched[by]
             fresh = _sort_by_key(read(name, keys))
             gone = _find_rows(held, _KEY_COLUMNS.get(name, 0), _find_older(previous, by, keys))
             found[name] = _replace_rows(previous, COLUMN_PREFIX + name, gone, fresh)
-            if name in _CODED:
+            if name in _CODED and found[name].dtype != np.int64:
                 found[name] = np.asarray(found[name], np.int64)
+        memory.release()
     if all(COLUMN_PREFIX + name in previous for name in ("entities", "forms")):
         found["touched_names"] = _find_changed_names(previous, found, touched["entities"])
     return Tables(**found, memory=memory)
@@ -238,8 +239,9 @@ def _find_rows(table: Array, column: int, keys: Array) -> Array:
         first, last = (_bisect(table[:, 0], keys, side) for side in (bisect_left, bisect_right))
         sizes = last - first
         return np.repeat(last - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum()))
-    at = np.flatnonzero(table[:, column] >= keys[0])
-    values = table[at, column]
+    held = np.ascontiguousarray(table[:, column])
+    at = np.flatnonzero((held >= keys[0]) & (held <= keys[-1]))  # most are outside
+    values = held[at]
     found: Array = at[keys[np.minimum(np.searchsorted(keys, values), len(keys) - 1)] == values]
     return found
 
@@ -247,6 +249,9 @@ def _find_rows(table: Array, column: int, keys: Array) -> Array:
 def _bisect(column: Array, keys: Array, side: Callable[[Any, int], int]) -> Array:
     """Where a few ascending keys are in an ascending column, of which no copy is made."""
     distinct = np.unique(keys)
+    if isinstance(column, EditedRows):
+        places = column.bisect(distinct, right=side is bisect_right)
+        return places[np.searchsorted(distinct, keys)]
     if len(distinct) > _MAX_BISECTED:
         return np.searchsorted(column, keys, "left" if side is bisect_left else "right")
     found = np.array([side(column, key) for key in distinct.tolist()], np.int64)

@@ -72,10 +72,22 @@ async def test_a_guess_that_the_scorer_denies_is_not_told(ships: KnowledgeBase) 
     assert (await ships.ask(question)).candidate != "Korsund Works"
 
 
-async def test_a_reading_that_guesses_nothing_needs_no_scorer(ships: KnowledgeBase) -> None:
+async def test_a_reading_that_guesses_nothing_stands_unless_the_scorer_rules_it_out(
+    ships: KnowledgeBase,
+) -> None:
     question = "What is the crew of the Aurelia?"
-    ships.scorer = WordScorer({question: []})
-    assert (await ships.ask(question)).candidate == "24"
+    ships.scorer = WordScorer({question: []}, wrong=0.1)
+    found = await ships.ask(question)
+    assert found.candidate == "24" and found.confidence > 0.5
+    ships.scorer = WordScorer({question: []}, wrong=0.001)
+    assert (await ships.ask(question)).confidence < 0.5
+
+
+def test_a_value_that_no_word_says_is_less_likely_than_none() -> None:
+    unsaid, said = Filter("home", "=", "tarvik"), Filter("home", "=", "tarvik", at=3)
+    for one, likeliest in ((unsaid, ()), (said, (said,))):
+        sets = weigh_conditions(make_ships(), {one: 0.9})
+        assert max(sets, key=sets.__getitem__) == likeliest
 
 
 async def test_whether_it_is_so_is_no_answer_to_a_request(ships: KnowledgeBase) -> None:
@@ -218,7 +230,7 @@ async def test_the_scorer_may_overrule_a_reading_that_guesses_nothing(
     ships: KnowledgeBase,
 ) -> None:
     question = "How many ships does each yard have?"
-    ships.scorer = WordScorer({question: []})
+    ships.scorer = WordScorer({question: []}, wrong=0.1)
     assert (await ships.ask(question)).candidate == "4"
     ships.scorer = WordScorer(
         {question: ["for each yard", "ships: number of rows for"]}, right=0.998

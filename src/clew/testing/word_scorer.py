@@ -18,6 +18,8 @@ class WordScorer:
     """Phrases of the sentences that say no."""
     right: float = _RIGHT
     """What texts with a phrase get."""
+    wrong: float = _WRONG
+    """What others get."""
 
     def reads(self, question: str) -> bool:
         """Whether it was told of the question."""
@@ -27,7 +29,7 @@ class WordScorer:
         """Return a probability for each text."""
         known = self.meant.get(question, ())
         return np.array(
-            [self.right if any(phrase in text for phrase in known) else _WRONG for text in texts],
+            [self.right if any(one in text for one in known) else self.wrong for text in texts],
             np.float32,
         )
 

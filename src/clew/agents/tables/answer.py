@@ -18,6 +18,7 @@ from clew.agents.tables.differences import (
 )
 from clew.agents.tables.judge import (
     ComputedAnswer,
+    is_denied,
     is_doubted,
     judge_queries,
     weigh_best,
@@ -57,8 +58,8 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     best = max(found, key=lambda one: one.confidence, default=None)
     if judged and (best is None or best.query.guesses or await is_doubted(ctx, best)):
         chosen = await _judge_answers(ctx, tables, [one.query for one in found])
-        is_unsure = chosen is None or chosen.confidence < _SURE
-        best = best if is_unsure and best is not None and best.confidence >= _SURE else chosen
+        if best is None or not await _stands(ctx, best, chosen):
+            best = chosen
     if best is None or best.confidence < _LEAST:
         best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
@@ -66,6 +67,13 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     if lacks_money(ctx.question, best.query) or _contradicts_itself(best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
     return await _write_answer(ctx, _tell_measure(ctx.question, best))
+
+
+async def _stands(ctx: Context, read: ComputedAnswer, chosen: ComputedAnswer | None) -> bool:
+    """Whether what rules read is told though the scorer chose another: that must be unsure."""
+    if chosen is not None and chosen.confidence >= _SURE:
+        return False
+    return read.confidence >= _SURE and not await is_denied(ctx, read)
 
 
 def _tell_measure(question: str, told: ComputedAnswer) -> ComputedAnswer:

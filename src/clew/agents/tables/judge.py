@@ -39,6 +39,7 @@ _MAX_TABLES = 6  # that are read for a question, those with most of its words fi
 _MAX_QUERIES = 64  # that are compared with a question
 _LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
 _DOUBTED = 0.5  # chance of a reading below which others are looked at
+_DENIED = 0.03  # … below which it does not stand, even where no other is sure
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
 
 
@@ -65,11 +66,21 @@ async def judge_queries(
 
 async def is_doubted(ctx: Context, told: ComputedAnswer) -> bool:
     """Whether the scorer finds it unlikely that a question asks what a reading of it says."""
+    return await _measure_chance(ctx, told) < _DOUBTED
+
+
+async def is_denied(ctx: Context, told: ComputedAnswer) -> bool:
+    """Whether the scorer finds it all but impossible that a question asks what a reading says."""
+    return await _measure_chance(ctx, told) < _DENIED
+
+
+async def _measure_chance(ctx: Context, told: ComputedAnswer) -> float:
+    """Return how likely the scorer finds a reading; without a scorer nothing is doubted."""
     if ctx.scorer is None:
-        return False
+        return 1.0
     text = say_query(told.query, told.result)
     chances = await asyncio.to_thread(ctx.scorer.score, ctx.question, [text])
-    return bool(chances[0] < _DOUBTED)
+    return float(chances[0])
 
 
 def rank_queries(

@@ -36,6 +36,7 @@ _MIN_PART, _MIN_NAME = 4, 3  # letters of a word, or a name, that stands for a v
 _MAX_VALUE_WORDS = 8
 _LIKELY_PARTS, _LIKELY_FILTERS = 4, 6  # of the best that queries are made of
 _LEAST_PART, _LEAST_FILTER = 0.002, 0.05
+_UNSAID = 0.3  # how far it is trusted that a value is meant that stands nowhere in the question
 _MAX_LIMIT = 20
 _MAX_PAIRED = 3  # columns of which two may be asked for together
 _COMPARING = (">", "<", ">=", "<=")
@@ -327,8 +328,10 @@ def weigh_conditions(
     """Return the likeliest sets of conditions with their chances.
 
     A word of a question says one condition, whatever others it could say: they are alternatives. Of
-    sets that choose the same rows few are kept, and so of those that choose none.
+    sets that choose the same rows few are kept, and so of those that choose none. A value
+    that stands nowhere in the question is less likely than the model, which sees it alone, says.
     """
+    filters = {one: p * _UNSAID if _is_unsaid(one) else p for one, p in filters.items()}
     groups: dict[object, list[Filter]] = {}
     for one in sorted(filters, key=lambda f: -filters[f]):
         if filters[one] >= _LEAST_FILTER:
@@ -347,6 +350,11 @@ def weigh_conditions(
         found = {one: more[one] for one in best}
     kept = _drop_alike(table, found) if len(table) <= _MAX_CHOSEN else list(found)
     return {some: found[some] for some in kept[:_MAX_SETS]}
+
+
+def _is_unsaid(one: Filter) -> bool:
+    """Whether no word of the question says a value; flags and empty cells have no words."""
+    return one.at < 0 and one.how == "="
 
 
 def _drop_alike(table: Table, sets: Iterable[tuple[Filter, ...]]) -> list[tuple[Filter, ...]]:

@@ -79,3 +79,39 @@ async def test_two_things_are_compared_by_what_they_have(
     kin: KnowledgeBase, question: str, meant: str, short: str
 ) -> None:
     assert (await ask(kin, question, [meant])).startswith(short)
+
+
+async def test_the_other_side_of_a_comparison_is_quoted_as_well(kin: KnowledgeBase) -> None:
+    question = "Who is older, Eve Marr or Ben Lunn?"
+    kin.scorer = WordScorer({question: ["Ben Lunn with the earliest"]})
+    answer = await kin.ask(question, recipe="lego-12")
+    assert answer.answer == "Ben Lunn [1][2]"
+    assert ["1901" in one.quote for one in answer.citations] == [True, False]
+    assert "1930" in answer.citations[1].quote
+
+
+@pytest.mark.parametrize(
+    ("question", "read", "told"),
+    [
+        ("Who is older, Eve Marr or Ben Lunn?", "Ben Lunn with the latest", "Ben Lunn"),
+        ("Who is younger, Eve Marr or Ben Lunn?", "Ben Lunn with the earliest", "Eve Marr"),
+        ("Is Ben Lunn older than Eve Marr?", "Ben Lunn is later than of Eve Marr", "Yes"),
+    ],
+)
+async def test_of_dates_older_is_earlier_even_where_the_scorer_confuses_them(
+    kin: KnowledgeBase, question: str, read: str, told: str
+) -> None:
+    assert (await ask(kin, question, [read])).startswith(told)
+
+
+async def test_an_extreme_of_all_needs_no_name(kin: KnowledgeBase) -> None:
+    question = "Who was born first?"
+    kin.scorer = WordScorer({question: ["with the earliest birth year"]})
+    answer = await kin.ask(question, recipe="lego-12")
+    assert answer.candidate == "Cleo Marr"
+    assert "names nothing" not in answer.note
+
+
+async def test_what_names_nothing_and_compares_nothing_is_refused(kin: KnowledgeBase) -> None:
+    answer = await ask(kin, "Who was paid first?", ["with the earliest salary"])
+    assert "names nothing in this knowledge base" in answer

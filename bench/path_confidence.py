@@ -46,14 +46,17 @@ from clew.agents.core.types import Answer
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
+from clew.retrieve.paths.ranked import UNCLEAR
 from clew.text.names import name_key
 
 _MARKS = re.compile(r"(?:\s*\[\d+\])+")
-_SIGNALS = ("odds", "margin", "chance", "told", "absent", "compared", "checked")
+_SIGNALS = ("odds", "margin", "chance", "told", "absent", "unspoken", "compared", "checked")
+_BOUNDS = (UNCLEAR, "mismatch", "unsaid")  # what keeps a confidence low by itself
+_LEAST_NAMED = 0.5
 # A question that names what the graph lacks is not among these; such an answer is below .5.
 _NAMED = 3.0
 # How much a question without an answer counts: most are made for this, and fewer are asked.
-_UNANSWERABLE = 0.5
+_UNANSWERABLE = 0.6
 _ASKED = 7  # questions of each small graph that have an answer, and that lack one
 _SMALL = "small graphs"
 
@@ -65,7 +68,8 @@ class Judged:
     signals: Signals
     right: bool
     answerable: bool
-    kind: str = "path"
+    bounded: bool = False
+    """Whether a rule keeps it below .5, whatever the weights."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,6 @@ class Asked:
     answers: Sequence[str] = ()
     short: bool = False
     """Whether the answer is a number, a yes or a no, and what is told beside it does not count."""
-    kind: str = "path"
 
     def is_right(self, answer: Answer) -> bool:
         """Whether an answer is right."""
@@ -97,7 +100,9 @@ async def collect(kb: Path, questions: Sequence[Asked]) -> list[Judged]:
         if answer.kind == "path" and "asked" in answer.signals:
             kept = {name: answer.signals.get(name, 0.0) for name in _SIGNALS}
             held = bool(asked.answers)
-            found.append(Judged(kept, held and asked.is_right(answer), held, asked.kind))
+            bounded = any(answer.signals.get(name) for name in _BOUNDS)
+            bounded |= answer.signals["named"] < _LEAST_NAMED
+            found.append(Judged(kept, held and asked.is_right(answer), held, bounded))
     await base.close()
     return found
 
@@ -156,7 +161,7 @@ def _list_divided(line: dict[str, Any], rng: random.Random) -> list[Asked]:
             continue
         found.append(asked)
         topic = str(ask.get("topic", ""))
-        if asked.kind == "path" and asked.answers and topic in question:
+        if _is_path(ask) and asked.answers and topic in question:
             names = (name for name in graph.steps if name not in question)
             lacking = [name for name in names if _lacks(graph, ask, name)]
             if lacking:
@@ -173,7 +178,7 @@ def _read_divided(graph: SmallGraph, ask: dict[str, Any], question: str) -> Aske
         return Asked(question)
     if "compare" in ask or "extreme" in ask:
         told = meaning.said[0].rpartition(" = ")[2]
-        return Asked(question, [told], get.startswith("check"), "compared")
+        return Asked(question, [told], get.startswith("check"))
     try:
         ends = {
             end for path in list_right(graph, ask) for end in find_ends(graph, ask["topic"], path)
@@ -181,18 +186,23 @@ def _read_divided(graph: SmallGraph, ask: dict[str, Any], question: str) -> Aske
     except Unfounded:
         ends = set()
     if get == "check":
-        return Asked(question, ["yes" if str(ask["is"]) in ends else "no"], True, "check")
+        return Asked(question, ["yes" if str(ask["is"]) in ends else "no"], short=True)
     if get == "count":
-        return Asked(question, [str(len(ends))], True, "count")
+        return Asked(question, [str(len(ends))], short=True)
     if "and" in ask:
-        return Asked(question, sorted(max(meaning.answers, key=len)), False, "both")
+        return Asked(question, sorted(next(iter(meaning.answers))))
     return Asked(question, sorted(ends))
+
+
+def _is_path(ask: dict[str, Any]) -> bool:
+    """Whether a question asks for the ends of one path and nothing more."""
+    return "topic" in ask and ask.keys().isdisjoint(("and", "compare", "extreme", "get"))
 
 
 def _lacks(graph: SmallGraph, ask: dict[str, Any], name: str) -> bool:
     """Whether something has a relation of the topic's, several in all, and not what is asked."""
     steps, own = graph.steps[name].keys(), graph.steps[str(ask["topic"])].keys()
-    if len(steps) < 2 or not steps & own:
+    if len(steps) <= 1 or not steps & own:
         return False
     try:
         return not list_right(graph, {**ask, "topic": name})
@@ -223,7 +233,7 @@ def read_questions(file: Path, limit: int) -> list[Asked]:
 
 def describe(model: LogisticModel, judged: Sequence[Judged]) -> dict[str, float]:
     """Return how the confidence tells right from wrong among what was answered."""
-    told = np.array([model(one.signals) >= 0.5 for one in judged])
+    told = np.array([model(one.signals) >= 0.5 and not one.bounded for one in judged])
     right = np.array([one.right for one in judged], np.bool_)
     held = np.array([one.answerable for one in judged], np.bool_)
     return {
@@ -242,6 +252,7 @@ def fit(judged: Sequence[Judged]) -> LogisticModel:
     shipped = load_shipped_models()["asked path"]
     weights = {name: shipped.weights.get(name, 0.0) for name in _SIGNALS}
     prior = LogisticModel(weights, shipped.bias + _NAMED)
+    judged = [one for one in judged if not one.bounded]
     counts = [1.0 if one.answerable else _UNANSWERABLE for one in judged]
     rows, right = [one.signals for one in judged], [one.right for one in judged]
     return fit_logistic(rows, right, prior, counts=counts)

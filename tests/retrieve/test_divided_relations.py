@@ -1,8 +1,11 @@
 """Answers over graphs that hold a relation in parts, two conditions, and things compared."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from clew.engine import KnowledgeBase
 from clew.testing.word_scorer import WordScorer
@@ -115,3 +118,27 @@ async def test_an_extreme_of_all_needs_no_name(kin: KnowledgeBase) -> None:
 async def test_what_names_nothing_and_compares_nothing_is_refused(kin: KnowledgeBase) -> None:
     answer = await ask(kin, "Who was paid first?", ["with the earliest salary"])
     assert "names nothing in this knowledge base" in answer
+
+
+async def test_the_word_for_the_way_back_unites_what_the_scorer_finds_less_likely(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    class Unsure(WordScorer):
+        def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+            chances = {"? kept by": 0.97, "keeper of ?": 0.3}
+            known = [[c for said, c in chances.items() if said in text] for text in texts]
+            return np.array([max(some, default=0.01) for some in known], np.float32)
+
+    rows = ["Cape Light, kept by, Ann Rell", "Ann Rell, keeper of, Sow Light"]
+    rows += [
+        "Fen Light, kept by, Bo Teal",
+        "Bo Teal, keeper of, Tor Light",
+        "Ann Rell, born in, Ely",
+    ]
+    graph = tmp_path / "rows.tsv"
+    graph.write_text("".join(row.replace(", ", "\t") + "\n" for row in rows), "utf-8")
+    await base.import_graph(graph)
+    question = "How many lights did Ann Rell keep?"
+    base.scorer = Unsure({question: []})
+    answer = await base.ask(question, recipe="lego-12")
+    assert answer.candidate == "2"

@@ -20,7 +20,7 @@ from clew.agents.logic.measured import (
     say_measure,
     say_things,
 )
-from clew.agents.tables.words import find_age
+from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.paths import follow_codes
@@ -150,7 +150,7 @@ class Comparer:
         things = {at for one in measures for at in one.values}
         labels = await fetch_entity_labels(ctx, sorted(things))
         names = {at: label.name for at, label in labels.items()}
-        check, age = wants_check(ctx.question), find_age(ctx.question)
+        check, age = wants_check(ctx.question), _find_age(ctx.question)
         return cls(check, age, measures, names, named, sets)
 
     def list_all(self) -> Iterator[Compared]:
@@ -209,11 +209,20 @@ class Comparer:
         if not (dated and self.age and len(known) == _TWO):
             return known
         earliest, latest = known
-        meant = earliest if self.age == "old" else latest
+        meant = earliest if self.age == "earlier" else latest
         return (replace(meant, said=(*earliest.said, *latest.said)),)
 
     def _read(self, measure: Measure, things: Sequence[int]) -> dict[str, str]:
         return {self.names[at]: measure.values[at].text for at in things}
+
+
+def _find_age(question: str) -> str:
+    """Return whether what is earlier or later is asked for by its age ("older"), "" for neither."""
+    table = table_for(question)
+    said = [match.group() for match in table.ages.finditer(question)]
+    found = {one.how for one in table.operators for word in said if one.words.search(word)}
+    order = found & {"earlier", "later"}
+    return order.pop() if len(order) == 1 else ""
 
 
 async def _list_sets(ctx: Context, found: Found) -> dict[str, tuple[int, ...]]:

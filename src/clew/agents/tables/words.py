@@ -20,7 +20,6 @@ _MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight
 _MIN_STEM = 6  # letters, where both have an ending of their own: generated and generation
 _MAX_ENDING = 3
 _MIN_DEED = 3  # letters of a verb before -er of who does it
-_AGES = frozenset(("old", "young"))
 _MIN_ADJECTIVE = 3  # letters before -er and -est
 
 
@@ -200,14 +199,6 @@ def has_degree(question: str) -> bool:
         return True
     endings = ("er", "est") if "than" in folds or "or" in folds else ("est",)
     return any(operators.degree_of(fold, ending) for fold in folds for ending in endings)
-
-
-def find_age(question: str) -> str:
-    """Return whether a question asks for the old or the young, as "older" does; "" for neither."""
-    operators, words = load_operators(), split_question(question)
-    found = {degree for _, _, degree in operators.find("superlatives", words)}
-    found |= {operators.degree_of(word.fold) for word in words}
-    return next(iter(found & _AGES)) if len(found & _AGES) == 1 else ""
 
 
 @cache

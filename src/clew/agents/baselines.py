@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.answering.path_answer import answer_unnamed
 from clew.agents.answering.write import ask_own_knowledge, make_answer, make_refusal
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, explain_no_model, is_unknown, localise
@@ -57,7 +58,8 @@ class Reader:
         top_k = self.top_k or ctx.layout.max_passages
         retrieval = await RecordingRetriever(retrieve, book, top_k)(ctx, ctx.question)
         if retrieval.error:
-            return make_refusal(ctx, retrieval.evidence, retrieval.error)
+            unnamed = await answer_unnamed(ctx, retrieval.evidence) if retrieval.refused else None
+            return unnamed or make_refusal(ctx, retrieval.evidence, retrieval.error)
         return await conclude(ctx, book, mode)
 
 

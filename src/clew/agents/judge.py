@@ -178,8 +178,10 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "understood": float(_is_question(ctx, asked)),
         "cosine": await _nearest_cosine(ctx),
     }
-    # What names nothing and shares no word with the quotes says nothing about them.
-    if answer.kind != "span" and not signals["covered"] and not names:
+    # What names nothing and shares no word with the quotes says nothing about them; whether "the
+    # oldest" asks for a comparison was for the query scorer to tell.
+    compared = answer.kind == "path" and answer.computed
+    if answer.kind != "span" and not compared and not signals["covered"] and not names:
         signals["named"] = 0.0
     if answer.kind == "words":
         return {**signals, **describe_quotes(asked, names, answer), "own": -1.0}

@@ -80,9 +80,11 @@ def _add_failure_note(book: Notebook, answer: Answer) -> Answer:
     if not failed:
         return answer
     of = len(book.retrievals)
+    # What was asked wrongly is no failure of ours, and says itself what to do.
+    own = all(retrieval.refused for retrieval in book.retrievals)
+    if own and answer.verdict != "refused":
+        return answer
     if len(failed) == of and answer.verdict == "refused":
-        # What was asked wrongly is no failure of ours, and says itself what to do.
-        own = all(retrieval.refused for retrieval in book.retrievals)
         reason = failed[0] if own else f"every retrieval failed: {failed[0]}"
         missing = localise(answer.question, reason)
         text = format_refusal(answer.question, missing)

@@ -39,18 +39,37 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     verdict = await compare_things(plain, found)
     if not verdict and form.wants == "check":
         verdict = await check_claim(plain, form, found)
+    return await _tell(ctx, evidence, found, form, verdict)
+
+
+async def answer_unnamed(ctx: Context, evidence: Evidence) -> Answer | None:
+    """Tell which of all has most or least, where a question names nothing of a graph."""
+    found = Found()
+    verdict = Verdict() if ctx.given_entities else await compare_things(ctx, found)
+    if not verdict:
+        return None
+    return await _tell(ctx, evidence, found, read_form(ctx.question, ()), verdict)
+
+
+async def _tell(
+    ctx: Context, evidence: Evidence, found: Found, form: AskedForm, verdict: Verdict
+) -> Answer:
+    """Tell what a verdict says, or the ends of the best paths, with the facts that say so."""
+    plain = await tidy_around_names(ctx, found.names)
     found = verdict.put_first(found) if verdict else found
     ends, more = await _find_ends(ctx, found, verdict)
     labels = await fetch_entity_labels(ctx, ends)
     names = [labels[end].name for end in ends]
     short = verdict.short or _count(ctx, form, found, names, more)
     paths = [_first_path_to(found.paths, end) for end in ends[:_MAX_CITED_PATHS]]
-    citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
+    led = [path for path in paths if path is not None]
+    citations, marks = await _cite_paths(ctx, [*led, *verdict.beside])
     text = ", ".join(
         f"{name} {''.join(f'[{n}]' for n in marks.get(end, ()))}".strip()
         for name, end in zip(names, ends, strict=True)
     )
     text += f" and {more} more" if more else ""
+    text += "".join(f"[{n}]" for path in verdict.beside for n in marks.get(path.entities[-1], ()))
     if short:
         text = f"{short}: {text}" if form.wants == "count" else f"{short}\n{text}"
     same = await find_namesakes(ctx, found)
@@ -60,7 +79,7 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     said = "; ".join(filter(None, (_PATH_NOTE, same.describe() if same else "")))
     note = explain_not_written(ctx, said)
     answer = make_answer(ctx, evidence, text, citations, short or names[0], note)
-    hints = {**answer.hints, **await measure_fit(ctx, found)}
+    hints = {**answer.hints, **await measure_fit(ctx, found), **verdict.hints}
     if (
         differ
         or not short
@@ -68,7 +87,8 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     ):
         hints[UNCLEAR] = 1.0
     whole = not more or form.wants != "things"
-    return replace(answer, kind="path", hints=hints, complete=answer.complete and whole)
+    complete = answer.complete and whole
+    return replace(answer, kind="path", hints=hints, complete=complete, computed=verdict.compared)
 
 
 async def _find_ends(ctx: Context, found: Found, verdict: Verdict) -> tuple[list[int], int]:

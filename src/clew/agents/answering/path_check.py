@@ -37,9 +37,17 @@ class Verdict:
 
     short: str = ""
     paths: tuple[Path, ...] = ()
+    beside: tuple[Path, ...] = ()
+    """What the things were compared with that are told: it is quoted as well."""
+    compared: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.paths)
+
+    @property
+    def hints(self) -> dict[str, float]:
+        """Return what tells such answers from those that are the ends of a path."""
+        return {"compared": 1.0} if self.compared else {"checked": 1.0} if self.short else {}
 
     def put_first(self, found: Found) -> Found:
         """Return what was found with the paths that decide first, and alone as what is asked."""

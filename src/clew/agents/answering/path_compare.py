@@ -5,7 +5,7 @@ told is the likeliest, where it is likelier than the best path.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -20,14 +20,15 @@ from clew.agents.logic.measured import (
     say_measure,
     say_things,
 )
+from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.graph.csr import Ints
+from clew.graph.csr import Floats, Ints
 from clew.graph.paths import follow_codes
 from clew.graph.traverse import FactGraph, expand_entities
 from clew.retrieve.asked_form import wants_check
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.judged import open_path, score_texts, to_odds
+from clew.retrieve.paths.judged import SCORED_LANGUAGES, open_path, score_texts, to_odds
 from clew.retrieve.paths.ranked import path_codes
 from clew.retrieve.paths.relation_paths import ASKED_MARK
 from clew.retrieve.relation_vectors import load_short_texts, sample_ends
@@ -40,6 +41,7 @@ _MOST_THINGS = 512  # that have a measure; of more, no extreme is told
 _LOOKED_AT = 4  # ends of a relation that tell whether it is a measure
 _MOST_SETS = 4  # relation paths whose ends are compared
 _MOST_NAMES = 3
+_MOST_BESIDE = 7  # things that the one told is compared with, and whose values are quoted
 _LEAST_CHANCE = 0.5
 _CLEAR_ODDS = 0.5  # log odds by which a comparison must be likelier than those that say otherwise
 
@@ -65,11 +67,14 @@ class Measure:
 class Compared:
     """A comparison of some things: what the scorer reads, and what it answers."""
 
-    said: str
+    said: tuple[str, ...]
+    """One text, and the one that says the opposite where the words tell which is meant."""
     short: str
     things: tuple[int, ...]
     """Those whose values decide; of an extreme the one that is told."""
     measure: Measure
+    others: tuple[int, ...] = ()
+    """What an extreme is compared with, if few."""
 
     def answers_otherwise(self, other: "Compared") -> bool:
         """Whether another comparison gives another answer."""
@@ -80,18 +85,17 @@ class Compared:
 
 async def compare_things(ctx: Context, found: Found) -> Verdict:
     """Return the comparison that a question asks for; nothing where it asks for a path."""
-    if ctx.scorer is None or not found.paths or found.paths[0].asked < 0:
-        return Verdict()
-    if len(found.names) > _MOST_NAMES:
+    path = found.paths[0].asked if found.paths else -1.0 if found.names else 0.0
+    if path < 0 or len(found.names) > _MOST_NAMES or not ctx.can_score(*SCORED_LANGUAGES):
         return Verdict()
     measures = await load_measures(ctx)
     maker = await Comparer.create(ctx, found, measures)
     compared = list(maker.list_two() if wants_check(ctx.question) else maker.list_all())
     if not compared:
         return Verdict()
-    chances = await score_texts(ctx, (ctx.question,), [one.said for one in compared])
+    chances = await _score(ctx, compared)
     best = int(chances.argmax())
-    chance, path = float(chances[best]), found.paths[0].asked
+    chance = float(chances[best])
     others = (
         float(own)
         for one, own in zip(compared, chances.tolist(), strict=True)
@@ -103,14 +107,24 @@ async def compare_things(ctx: Context, found: Found) -> Verdict:
     return _conclude(compared[best], chance)
 
 
+async def _score(ctx: Context, compared: Sequence[Compared]) -> Floats:
+    """Return how probable it is that a question asks for each comparison."""
+    texts = list(dict.fromkeys(text for one in compared for text in one.said))
+    scored = await score_texts(ctx, (ctx.question,), texts)
+    chances = dict(zip(texts, scored.tolist(), strict=True))
+    return np.array([max(chances[text] for text in one.said) for one in compared], np.float32)
+
+
 def _conclude(one: Compared, chance: float) -> Verdict:
     """Return the paths from what is compared to its value, or from the value to what is told."""
-    paths = []
-    for thing in one.things:
+
+    def lead(thing: int) -> Path:
         value = one.measure.values[thing]
         ends = (thing, value.entity) if one.short else (value.entity, thing)
-        paths.append(Path(ends, (value.fact,), chance, ASKED_MARK, asked=chance))
-    return Verdict(one.short, tuple(paths))
+        return Path(ends, (value.fact,), chance, ASKED_MARK, asked=chance)
+
+    told, beside = tuple(map(lead, one.things)), tuple(map(lead, one.others))
+    return Verdict(one.short, told, beside, compared=True)
 
 
 @dataclass(frozen=True)
@@ -118,6 +132,8 @@ class Comparer:
     """Lists what may be compared in a graph."""
 
     check: bool
+    age: str
+    """Whether the old or the young are asked for: of dates the scorer confuses them."""
     measures: Sequence[Measure]
     names: dict[int, str]
     named: tuple[tuple[int, ...], ...]
@@ -134,7 +150,8 @@ class Comparer:
         things = {at for one in measures for at in one.values}
         labels = await fetch_entity_labels(ctx, sorted(things))
         names = {at: label.name for at, label in labels.items()}
-        return cls(wants_check(ctx.question), measures, names, named, sets)
+        check, age = wants_check(ctx.question), _find_age(ctx.question)
+        return cls(check, age, measures, names, named, sets)
 
     def list_all(self) -> Iterator[Compared]:
         """Yield which of two that are named has more or less, and which of all or of some."""
@@ -158,21 +175,22 @@ class Comparer:
 
     def _list_checks(self, measure: Measure, one: int, other: int) -> Iterator[Compared]:
         values = self._read(measure, (one, other))
-        dated = is_time(list(values.values()))
-        for best in ("max", "min"):
+        dated, known = is_time(list(values.values())), list[Compared]()
+        for best in ("min", "max"):
             winners = rank_values(values, best)
             short = YES if winners == [self.names[one]] else NO
             said = say_check(
                 *(list(values), measure.words, best), dated=dated, answer=short.casefold()
             )
             if winners and len(values) == _TWO:
-                yield Compared(said, short, (one, other), measure)
+                known.append(Compared((said,), short, (one, other), measure))
+        yield from self._choose(known, dated=dated)
 
     def _list_best(self, measure: Measure, things: Sequence[int], said: str) -> Iterator[Compared]:
         values = self._read(measure, things)
-        dated = is_time(list(values.values()))
+        dated, known = is_time(list(values.values())), list[Compared]()
         by_name = {self.names[at]: at for at in things}
-        for best in ("max", "min"):
+        for best in ("min", "max"):
             winners = rank_values(values, best)
             told = tuple(by_name[name] for name in winners)
             text = say_extreme(
@@ -180,11 +198,31 @@ class Comparer:
                 dated=dated,
                 answer=", ".join(winners),
             )
-            if told and len(values) > 1 and len(told) < len(values):
-                yield Compared(text, "", told, measure)
+            others = tuple(at for at in things if at not in told)
+            if told and len(values) > 1 and others:
+                few = others if len(others) <= _MOST_BESIDE else ()
+                known.append(Compared((text,), "", told, measure, few))
+        yield from self._choose(known, dated=dated)
+
+    def _choose(self, known: Sequence[Compared], *, dated: bool) -> Sequence[Compared]:
+        """Return the earliest and the latest, or the one of both that is the older or younger."""
+        if not (dated and self.age and len(known) == _TWO):
+            return known
+        earliest, latest = known
+        meant = earliest if self.age == "earlier" else latest
+        return (replace(meant, said=(*earliest.said, *latest.said)),)
 
     def _read(self, measure: Measure, things: Sequence[int]) -> dict[str, str]:
         return {self.names[at]: measure.values[at].text for at in things}
+
+
+def _find_age(question: str) -> str:
+    """Return whether what is earlier or later is asked for by its age ("older"), "" for neither."""
+    table = table_for(question)
+    said = [match.group() for match in table.ages.finditer(question)]
+    found = {one.how for one in table.operators for word in said if one.words.search(word)}
+    order = found & {"earlier", "later"}
+    return order.pop() if len(order) == 1 else ""
 
 
 async def _list_sets(ctx: Context, found: Found) -> dict[str, tuple[int, ...]]:

@@ -24,6 +24,7 @@ from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelation
 from clew.retrieve.relation_vectors import find_converse, load_short_texts
 
 _LEAST_CHANCE = 0.5  # of a path that says the same as the best one
+_LEAST_SAID = 0.2  # of a path that has the same words: "keeper of" and "kept by"
 _SURE_CHANCE = 0.95
 _MOST_BEHIND = 2.0  # log odds by which it may be less likely
 _LOOKED_AT = 8  # ends whose relations tell of which kind the ends are
@@ -50,10 +51,12 @@ async def find_alike(
     alike = []
     for row in sorted(rows, key=lambda row: -float(found.scores[row])):
         chance = float(found.chances[row])
-        if row == first or chance < _LEAST_CHANCE or to_odds(chance) < least:
+        codes = found.step_codes(row)
+        if row == first or chance < _LEAST_SAID:
             continue
+        is_likely = chance >= _LEAST_CHANCE and to_odds(chance) >= least
         is_sure = min(chance, float(found.chances[first])) >= _SURE_CHANCE
-        if await best.is_said_by(found.step_codes(row), is_sure):
+        if best.has_words_of(codes) or is_likely and (is_sure or best.is_said_by(codes)):
             alike.append(row)
     return replace(found, alike=tuple(alike[:_MOST_ALIKE]))
 
@@ -114,12 +117,10 @@ class BestStep:
             return (head == "first") == bool(code % 2)
         return code ^ 1 in self.beyond and self.code not in self.beyond
 
-    def shares(self, code: int, ends: Sequence[int]) -> bool:
-        """Whether another step has the same word, or some of the same ends."""
+    def has_word_of(self, code: int) -> bool:
+        """Whether another step has the same word, or the word for its other end."""
         own, label = read_end(self.labels[self.code >> 1], self.code), self.labels[code >> 1]
-        if own.says(label) or find_converse(own.words, label):
-            return True
-        return not self.ends.isdisjoint(ends)
+        return own.says(label) or bool(find_converse(own.words, label))
 
 
 @dataclass(frozen=True)
@@ -162,15 +163,23 @@ class BestPath:
     def _count_changed(self, codes: Ints) -> int:
         return sum(step.code != code for step, code in zip(self.steps, codes, strict=False))
 
-    async def is_said_by(self, codes: Ints, is_sure: bool) -> bool:
-        """Whether each step of another path says the same as that of this one.
+    def has_words_of(self, codes: Ints) -> bool:
+        """Whether each step of another path is the same, or has its word for the way back."""
+        pairs = zip(self.steps, codes.tolist(), strict=True)
+        return all(
+            step.code == code or (step.code ^ code) % 2 and step.has_word_of(code)
+            for step, code in pairs
+        )
+
+    def is_said_by(self, codes: Ints) -> bool:
+        """Whether each step of another path has the same word, or some of the same ends.
 
         Of two paths that are surely asked for, the ends need only be of one kind.
         """
-        if is_sure:
-            return True
         routes = follow_codes(self.search.ways, self.start, codes, _SHOWN_ROUTES)
         return all(
-            step.code == code or step.shares(code, routes.entities[:, place].tolist())
+            step.code == code
+            or step.has_word_of(code)
+            or not step.ends.isdisjoint(routes.entities[:, place].tolist())
             for place, (step, code) in enumerate(zip(self.steps, codes.tolist(), strict=True), 1)
         )

@@ -28,7 +28,7 @@ from clew.retrieve.paths.relation_paths import (
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.verb_sides import find_contradicting
 
-_SCORED_LANGUAGES = ("en", "de", "fr", "es")  # that the scorer was trained on
+SCORED_LANGUAGES = ("en", "de", "fr", "es")  # that the scorer was trained on
 _LONGEST = 4  # relations of a path
 _FIRST, _WIDTH, _NEXT = 16, 5, 12  # paths by words; kept in a round; scored in a round
 _SURE, _BEHIND = 0.9, 0.5  # chances of a path behind which a round of longer ones ends the beam
@@ -53,7 +53,7 @@ async def judge_paths(
     """
     tuned = get_tuning(ctx.view).paths is not None
     sentences = (search.ways.fact_of_code(found.codes) >= 0).any()
-    if tuned or sentences or not len(found.codes) or not ctx.can_score(*_SCORED_LANGUAGES):
+    if tuned or sentences or not len(found.codes) or not ctx.can_score(*SCORED_LANGUAGES):
         return found
     beam = PathBeam(ctx, search, found, read_form(ctx.question, names))
     await beam.run()

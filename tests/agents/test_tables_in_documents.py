@@ -68,7 +68,7 @@ def test_difference_that_has_the_other_direction_is_not_told(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("How many halls are there?", "1"),
+        ("How many offices are there?", "1"),
         ("How many labs do we have?", "2"),
         ("How many bookings were for labs?", "20"),
         ("How many seats do the labs have?", "36"),

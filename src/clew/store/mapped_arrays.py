@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from clew.errors import DamagedArrays
-from clew.out_of_core import release_maps
+from clew.out_of_core import WorkingMemory, release_maps
 from clew.store.array_changes import ChangesFile, apply_edits, read_edits
 from clew.store.checked_files import CheckedFiles
 from clew.store.checksums import FileSum, is_sound, sum_file
@@ -349,3 +349,11 @@ def make_seal(raw: bytes, *, has_changes: bool = False) -> str:
     """What is stored elsewhere to know the sums; of changes one that earlier versions refuse."""
     person = _CHANGES_SEAL if has_changes else b""
     return hashlib.blake2b(raw, digest_size=16, person=person).hexdigest()
+
+
+def open_memory(limit: int | None, folder: Path, held: Arrays) -> WorkingMemory:
+    """Return the memory of a write, which lets go of the pages of the generation before, too."""
+    memory = WorkingMemory(limit, folder)
+    if isinstance(held, MappedArrays):
+        memory.watch(held.release)
+    return memory

@@ -28,7 +28,13 @@ from clew.graph.traverse import FactGraph, expand_entities
 from clew.retrieve.asked_form import wants_check
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.judged import SCORED_LANGUAGES, open_path, score_texts, to_odds
+from clew.retrieve.paths.judged import (
+    SCORED_LANGUAGES,
+    name_entities,
+    open_route,
+    score_texts,
+    to_odds,
+)
 from clew.retrieve.paths.ranked import path_codes
 from clew.retrieve.paths.relation_paths import ASKED_MARK
 from clew.retrieve.relation_vectors import load_short_texts, sample_ends
@@ -61,6 +67,12 @@ class Measure:
 
     words: str
     values: dict[int, Value]
+    names: dict[int, str]
+    """What the things are called."""
+
+    def read(self, things: Sequence[int]) -> dict[str, str]:
+        """Return the values of some things, by their names."""
+        return {self.names[at]: self.values[at].text for at in things}
 
 
 @dataclass(frozen=True)
@@ -135,7 +147,6 @@ class Comparer:
     age: str
     """Whether the old or the young are asked for: of dates the scorer confuses them."""
     measures: Sequence[Measure]
-    names: dict[int, str]
     named: tuple[tuple[int, ...], ...]
     """The entities of each name of the question, in its order."""
     sets: dict[str, tuple[int, ...]]
@@ -147,11 +158,8 @@ class Comparer:
         keys = sorted({name_key(name) for name in found.names}, key=name_key(ctx.question).find)
         named = tuple(tuple(ctx.view.find_by_name_or_alias(key).tolist()) for key in keys)
         sets = await _list_sets(ctx, found)
-        things = {at for one in measures for at in one.values}
-        labels = await fetch_entity_labels(ctx, sorted(things))
-        names = {at: label.name for at, label in labels.items()}
         check, age = wants_check(ctx.question), _find_age(ctx.question)
-        return cls(check, age, measures, names, named, sets)
+        return cls(check, age, measures, named, sets)
 
     def list_all(self) -> Iterator[Compared]:
         """Yield which of two that are named has more or less, and which of all or of some."""
@@ -174,11 +182,11 @@ class Comparer:
                     yield from self._list_best(measure, (one, other), "")
 
     def _list_checks(self, measure: Measure, one: int, other: int) -> Iterator[Compared]:
-        values = self._read(measure, (one, other))
+        values = measure.read((one, other))
         dated, known = is_time(list(values.values())), list[Compared]()
         for best in ("min", "max"):
             winners = rank_values(values, best)
-            short = YES if winners == [self.names[one]] else NO
+            short = YES if winners == [measure.names[one]] else NO
             said = say_check(
                 *(list(values), measure.words, best), dated=dated, answer=short.casefold()
             )
@@ -187,9 +195,9 @@ class Comparer:
         yield from self._choose(known, dated=dated)
 
     def _list_best(self, measure: Measure, things: Sequence[int], said: str) -> Iterator[Compared]:
-        values = self._read(measure, things)
+        values = measure.read(things)
         dated, known = is_time(list(values.values())), list[Compared]()
-        by_name = {self.names[at]: at for at in things}
+        by_name = {measure.names[at]: at for at in things}
         for best in ("min", "max"):
             winners = rank_values(values, best)
             told = tuple(by_name[name] for name in winners)
@@ -212,9 +220,6 @@ class Comparer:
         meant = earliest if self.age == "earlier" else latest
         return (replace(meant, said=(*earliest.said, *latest.said)),)
 
-    def _read(self, measure: Measure, things: Sequence[int]) -> dict[str, str]:
-        return {self.names[at]: measure.values[at].text for at in things}
-
 
 def _find_age(question: str) -> str:
     """Return whether what is earlier or later is asked for by its age ("older"), "" for neither."""
@@ -233,22 +238,17 @@ async def _list_sets(ctx: Context, found: Found) -> dict[str, tuple[int, ...]]:
         (path.entities[0], *row): path
         for path, row in zip(found.paths, codes.tolist(), strict=True)
     }
-    sets: dict[str, tuple[int, ...]] = {}
+    led = []
     for start, *steps in list(known)[:_MOST_SETS]:
         taken = [code for code in steps if 0 <= code < 2 * len(texts)]
         routes = follow_codes(ways, start, np.array(taken, np.int64))
-        if len(taken) != sum(code >= 0 for code in steps) or not len(routes):
-            continue
-        route = routes.entities[0].tolist()
-        labels = await fetch_entity_labels(ctx, route)
-        names = [labels[at].name for at in route]
-        facts = [
-            (far, texts[code >> 1], near) if code % 2 else (near, texts[code >> 1], far)
-            for near, far, code in zip(names, names[1:], taken, strict=False)
-        ]
-        said = open_path(facts, [bool(code % 2) for code in taken])
-        sets[said] = tuple(dict.fromkeys(routes.entities[:, -1].tolist()))
-    return sets
+        if len(taken) == sum(code >= 0 for code in steps) and len(routes):
+            led.append(routes)
+    names = await name_entities(ctx, led)
+    return {
+        open_route(one, names, texts): tuple(dict.fromkeys(one.entities[:, -1].tolist()))
+        for one in led
+    }
 
 
 async def load_measures(ctx: Context) -> list[Measure]:
@@ -273,13 +273,14 @@ async def _read_measure(ctx: Context, ways: FactGraph, label: int, text: str) ->
         return None
     edges = expand_entities(ways, things)
     edges = edges.select(edges.code == label * 2)
-    names = await _fetch_names(ctx, np.unique(edges.target))
+    names = await _fetch_names(ctx, np.union1d(things, edges.target))
     values: dict[int, Value] = {}
     rows = (edges.source.tolist(), edges.target.tolist(), edges.fact.tolist())
     for source, target, fact in zip(*rows, strict=True):
         if is_measure(names[target]):
             values.setdefault(int(things[source]), Value(names[target], target, fact))
-    return Measure(say_measure([text]), values) if len(values) > 1 else None
+    known = {at: names[at] for at in values}
+    return Measure(say_measure([text]), values, known) if len(values) > 1 else None
 
 
 async def _fetch_names(ctx: Context, entities: Ints) -> dict[int, str]:

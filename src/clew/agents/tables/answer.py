@@ -18,9 +18,8 @@ from clew.agents.tables.differences import (
 )
 from clew.agents.tables.judge import (
     ComputedAnswer,
-    is_denied,
-    is_doubted,
     judge_queries,
+    measure_chance,
     weigh_best,
 )
 from clew.agents.tables.load import Table, join_tables
@@ -39,6 +38,8 @@ _JOINED = "joined tables"  # memo of a generation
 _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
 _LEAST = 0.3  # confidence of a reading that is told at all
+_DOUBTED = 0.5  # chance of a reading below which others are looked at
+_DENIED = 0.03  # … below which it does not stand, even where no other is sure
 _SURE = 0.5  # … that stands where the scorer is less sure of another
 _SAID = 0.9  # … that says each word of the question: two columns and what is done with them
 _UNSURE = 0.45  # … of what is told to be looked at, not as an answer
@@ -56,10 +57,12 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         return await _write_answer(ctx, product)
     found = [one async for one in iter_answers(ctx, tables)]
     best = max(found, key=lambda one: one.confidence, default=None)
-    if judged and (best is None or best.query.guesses or await is_doubted(ctx, best)):
+    chance = await measure_chance(ctx, best) if judged and best is not None else 1.0
+    if judged and (best is None or best.query.guesses or chance < _DOUBTED):
         chosen = await _judge_answers(ctx, tables, [one.query for one in found])
-        if best is None or not await _stands(ctx, best, chosen):
-            best = chosen
+        is_unsure = chosen is None or chosen.confidence < _SURE
+        stands = is_unsure and chance >= _DENIED and best is not None and best.confidence >= _SURE
+        best = best if stands else chosen
     if best is None or best.confidence < _LEAST:
         best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
@@ -67,13 +70,6 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     if lacks_money(ctx.question, best.query) or _contradicts_itself(best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
     return await _write_answer(ctx, _tell_measure(ctx.question, best))
-
-
-async def _stands(ctx: Context, read: ComputedAnswer, chosen: ComputedAnswer | None) -> bool:
-    """Whether what rules read is told though the scorer chose another: that must be unsure."""
-    if chosen is not None and chosen.confidence >= _SURE:
-        return False
-    return read.confidence >= _SURE and not await is_denied(ctx, read)
 
 
 def _tell_measure(question: str, told: ComputedAnswer) -> ComputedAnswer:

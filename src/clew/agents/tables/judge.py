@@ -38,8 +38,6 @@ from clew.context import Context, QueryJudge
 _MAX_TABLES = 6  # that are read for a question, those with most of its words first
 _MAX_QUERIES = 64  # that are compared with a question
 _LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
-_DOUBTED = 0.5  # chance of a reading below which others are looked at
-_DENIED = 0.03  # … below which it does not stand, even where no other is sure
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
 
 
@@ -64,17 +62,7 @@ async def judge_queries(
     return await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known)
 
 
-async def is_doubted(ctx: Context, told: ComputedAnswer) -> bool:
-    """Whether the scorer finds it unlikely that a question asks what a reading of it says."""
-    return await _measure_chance(ctx, told) < _DOUBTED
-
-
-async def is_denied(ctx: Context, told: ComputedAnswer) -> bool:
-    """Whether the scorer finds it all but impossible that a question asks what a reading says."""
-    return await _measure_chance(ctx, told) < _DENIED
-
-
-async def _measure_chance(ctx: Context, told: ComputedAnswer) -> float:
+async def measure_chance(ctx: Context, told: ComputedAnswer) -> float:
     """Return how likely the scorer finds a reading; without a scorer nothing is doubted."""
     if ctx.scorer is None:
         return 1.0
@@ -162,11 +150,8 @@ def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[
         return []
     chances = dict(zip(texts, scorer.score(asked.question, texts).tolist(), strict=True))
     weighed = {
-        id(table): Weighed(
-            {one: chances[text] for one, text in parts.items()},
-            {one: chances[text] for one, text in filters.items()},
-        )
-        for table, (parts, filters) in zip(tables, said, strict=True)
+        id(table): _weigh_all(table, *both, chances)
+        for table, both in zip(tables, said, strict=True)
     }
     found: list[tuple[float, Query]] = []
     for table in tables:
@@ -181,6 +166,8 @@ class Weighed(NamedTuple):
 
     parts: dict[Part, float]
     filters: dict[Filter, float]
+    conditions: dict[tuple[Filter, ...], float]
+    """The likeliest sets of conditions."""
 
 
 def _say_all(
@@ -191,11 +178,22 @@ def _say_all(
     return parts, {one: say_condition(table, one) for one in list_filters(asked, table)}
 
 
+def _weigh_all(
+    table: Table,
+    parts: Mapping[Part, str],
+    filters: Mapping[Filter, str],
+    chances: dict[str, float],
+) -> Weighed:
+    """Return the chances of what was said of a table, and of its conditions together."""
+    own = {one: chances[text] for one, text in filters.items()}
+    known = {one: chances[text] for one, text in parts.items()}
+    return Weighed(known, own, weigh_conditions(table, own))
+
+
 def _make_likely(asked: Asked, table: Table, weighed: Weighed) -> Iterator[tuple[float, Query]]:
     """Yield the queries that likely parts and conditions of a table make."""
-    conditions = weigh_conditions(table, weighed.filters)
-    chance_of = {frozenset(some): chance for some, chance in conditions.items()}
-    for query in make_queries(asked, table, weighed.parts, conditions):
+    chance_of = {frozenset(some): chance for some, chance in weighed.conditions.items()}
+    for query in make_queries(asked, table, weighed.parts, weighed.conditions):
         if _uses_partners(query):
             chance = chance_of[frozenset(query.filters)]
             yield chance * _estimate(query, weighed.parts), query
@@ -209,9 +207,8 @@ def _make_absent(
     own, theirs = weighed[id(table)], weighed[id(reference.table)]
     if own.parts[Part("without", reference.stem)] < _LIKELY:
         return
-    conditions = weigh_conditions(table, own.filters)
     others = weigh_conditions(reference.table, keep_own(reference, theirs.filters))
-    for base, chance in make_unlinked(reference, conditions, others):
+    for base, chance in make_unlinked(reference, own.conditions, others):
         for query in make_absent(table, own.parts, base):
             yield chance * _estimate(query, own.parts), query
 

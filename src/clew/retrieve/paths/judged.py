@@ -219,11 +219,11 @@ async def score_paths(
     Routes that pass a name twice count only with `returns`; paths of no others have no chance.
     """
     shown = [path if returns else drop_returning(path) for path in paths]
-    names, says = await _name_entities(ctx, shown), await load_short_texts(ctx)
+    names, says = await name_entities(ctx, shown), await load_short_texts(ctx)
     chances = np.zeros(len(shown), np.float32)
     led = [at for at, path in enumerate(shown) if len(path)]
     texts = [
-        say_opened(_open_route(shown[at], names, says), _list_ends(shown[at], names)) for at in led
+        say_opened(open_route(shown[at], names, says), _list_ends(shown[at], names)) for at in led
     ]
     chances[led] = await score_texts(ctx, questions, texts)
     return chances
@@ -236,11 +236,11 @@ async def score_shared(
 ) -> Floats:
     """Return for each two paths to the same ends how probable it is that both are asked for."""
     every = [path for pair in pairs for path in pair]
-    names, says = await _name_entities(ctx, every), await load_short_texts(ctx)
+    names, says = await name_entities(ctx, every), await load_short_texts(ctx)
     texts = [
         say_both(
-            _open_route(first, names, says),
-            _open_route(second, names, says),
+            open_route(first, names, says),
+            open_route(second, names, says),
             _list_ends(first, names),
         )
         for first, second in pairs
@@ -258,7 +258,7 @@ async def score_texts(ctx: Context, questions: Sequence[str], texts: Sequence[st
     return chances
 
 
-async def _name_entities(ctx: Context, paths: Sequence[EntityPathTable]) -> dict[int, str]:
+async def name_entities(ctx: Context, paths: Sequence[EntityPathTable]) -> dict[int, str]:
     """Return the names of what the texts of paths name: their first routes, and first ends."""
     some = {at for path in paths if len(path) for at in path.entities[0].tolist()}
     some |= {at for path in paths for at in _first_ends(path)}
@@ -274,7 +274,7 @@ def _list_ends(path: EntityPathTable, names: dict[int, str]) -> list[str]:
     return [names[at] for at in _first_ends(path)]
 
 
-def _open_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:
+def open_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:
     """Say a path by the names of its first route, with its end left open."""
     codes = path.codes[0].tolist()
     route = [names[at] for at in path.entities[0].tolist()]

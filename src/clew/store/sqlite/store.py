@@ -14,9 +14,8 @@ from typing import Any, get_args
 import numpy as np
 
 from clew.errors import ArraysMissing, DamagedArrays, StoreError
-from clew.out_of_core import WorkingMemory
 from clew.store.array_files import remove_old_generations, save_arrays, sync_to_disk
-from clew.store.mapped_arrays import MappedArrays, load_sound_arrays
+from clew.store.mapped_arrays import MappedArrays, load_sound_arrays, open_memory
 from clew.store.protocol import (
     DETAIL_PREFIX,
     LATE_KINDS,
@@ -392,9 +391,7 @@ class SqliteStore:
         decided, pinned = read_decisions(db)
         late = " ".join(select_values(db, "manifest", LATE_KINDS).values()).split()
         compared = embedder and "entity" not in late
-        memory = WorkingMemory(self.memory, self.folder)
-        if isinstance(held, MappedArrays):
-            memory.watch(held.release)
+        memory = open_memory(self.memory, self.folder, held)
         tables = replace(
             read_tables(db, columns, changed, memory),
             merge_decisions=decided,

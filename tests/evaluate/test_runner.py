@@ -194,6 +194,8 @@ def test_the_usual_metrics_are_those_with_gold() -> None:
     assert default_metrics(ASKED, True)[-4:] == ["em", "f1", "subem", "subem-short"]
     graph = [Question("1", "who", ("B",), entities=("A",))]
     assert default_metrics(graph, False) == ["hits@1", "hits@10", "answer-mrr"]
+    summary = [Question("1", "Summarize it.", statements=("It rained.",))]
+    assert default_metrics(summary, True) == ["statement-recall"]
 
 
 def test_a_sample_is_drawn_by_the_seed_and_keeps_the_order() -> None:

@@ -19,6 +19,7 @@ from clew.evaluate.judges import Judge
 from clew.evaluate.metrics.registry import (
     JUDGED_METRICS,
     REFUSAL_METRICS,
+    STATEMENT_RECALL,
     metric_depth,
     needs_answers,
 )
@@ -282,6 +283,7 @@ def default_metrics(questions: Sequence[Question], answers: bool, k: int = 0) ->
         names += ["em", "f1", "subem", "subem-short"] if any(q.answers for q in questions) else []
         names += ["choice"] if any(q.options for q in questions) else []
         names += ["reversion"] if any(q.originals for q in questions) else []
+        names += [STATEMENT_RECALL] if any(q.statements for q in questions) else []
         names += ["refusal", *REFUSAL_METRICS] if any(not q.answerable for q in questions) else []
     return names
 

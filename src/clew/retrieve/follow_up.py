@@ -7,6 +7,7 @@ season for Peter Bonetti's team" goes on, from the passage about him, to passage
 and "goal" and "season", though no sentence connects them.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,7 @@ _MAX_KEPT_NAMES, _MAX_KEPT_PLACES = 4096, 1 << 21  # kept by a view, and the pas
 _FEW, _MANY = "passages of rare names", "passages of frequent names"
 _MAX_KEPT_NEAR = 256  # passages of a name that are all compared with it
 _DENSE_SHARE = 1 / 32  # of the passages; the words of more are summed for all passages at once
+_SUMMED_SHARE = 1 / 8  # of the passages; the same in compiled loops, which look at fewer later
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
 
@@ -46,13 +48,16 @@ class WordScores:
 
     by_word: dict[str, Floats]
     total: Floats
+    highest: float
+    """Of the totals, or a tiny number if there is none."""
     chosen: dict[tuple[tuple[str, ...], int], tuple[Ints, Floats]] = field(default_factory=dict)
     """The likeliest passages by the words of a name and the passage it was found in."""
 
 
 def score_words(ctx: Context) -> WordScores:
     """Score every chunk by the content words of the question."""
-    return WordScores(*ctx.view.bm25.scores_by_word(content_words(ctx.question)))
+    by_word, total = ctx.view.bm25.scores_by_word(content_words(ctx.question))
+    return WordScores(by_word, total, max(_TINY, float(total.max())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +91,20 @@ async def ask_for_missing(
     fits: SentenceFits,
     known: Ints,
     words: WordScores,
+    highest: Ints | None = None,
 ) -> WalkHop:
     """Follow the names that the best chunks by `total` mention, except those in `known`.
 
     `fits` are those of facts and of chunks; `words` are the question's words with their scores,
-    from `score_words`.
+    from `score_words`; among the `highest`, if they are known, are the best chunks.
     """
-    rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES)
+    rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES, highest)
     mentions = find_mentions(ctx.view, rows, known)
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
     origins = dict(zip(names.entity.tolist(), rows[names.row].tolist(), strict=True))
     followed = await _look_up(ctx, origins)
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
-    asked = _AskedWords(words, max(_TINY, float(words.total.max())), len(total))
+    asked = _AskedWords(words, words.highest, len(total))
     looked_up = [followed[entity] for entity in names.entity.tolist()]
     likely = _find_likely(ctx.view, looked_up, rows[names.row], asked, fits.chunks, most)
     rarity = _name_rarities([len(name.at) for name in looked_up], len(total))
@@ -124,6 +130,8 @@ class _AskedWords:
     """Of all chunks."""
     _unsaid: dict[int, set[str]] = field(default_factory=dict)
     _dense: dict[tuple[str, ...], Floats] = field(default_factory=dict)
+    _looked_at: Counter[tuple[bool, ...]] = field(default_factory=Counter)
+    _sums: dict[tuple[bool, ...], tuple[Floats, Floats]] = field(default_factory=dict)
 
     @property
     def scores(self) -> dict[str, Floats]:
@@ -145,6 +153,28 @@ class _AskedWords:
             self._dense[missing] = self._sum(missing, None)
         dense = self._dense.get(missing)
         return self._sum(missing, at) if dense is None else dense[at]
+
+    def choose_likeliest(
+        self, passages: tuple[Ints, int], said: Sequence[str], fits: Floats, most: int
+    ) -> tuple[Ints, Floats] | None:
+        """The passages, without their origin, with the highest sums of missing words and fit.
+
+        Compiled loops sum the words of each passage, or of all passages at once if names with
+        the same missing words stand in many; None where there are no such loops.
+        """
+        compiled, (at, origin) = kernels.COMPILED, passages
+        if compiled is None:
+            return None
+        missing = tuple(self.find_missing(origin, said))
+        words = [word for word, wanted in zip(self.scores, missing, strict=True) if wanted]
+        scores = [self.scores[word] for word in words]
+        self._looked_at[missing] += len(at)
+        if self._looked_at[missing] <= _SUMMED_SHARE * self.count:
+            return compiled.choose_likely(passages, scores, self.scale, fits, most)
+        if missing not in self._sums:
+            self._sums[missing] = compiled.sum_likely(scores, self.scale, fits)
+        chosen = compiled.choose_highest(passages, self._sums[missing], most)
+        return chosen, self._sum(words, chosen)
 
     def _sum(self, words: Sequence[str], at: Ints | None) -> Floats:
         total = np.zeros(self.count if at is None else len(at), np.float32)
@@ -241,17 +271,13 @@ def _choose_of_many(
     name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
 ) -> tuple[Ints, Floats]:
     """Choose the likeliest passages with a frequent name, and how they score by what is missing."""
-    compiled = kernels.COMPILED
-    if compiled is not None:
-        place = int(np.searchsorted(name.at, origin))
-        has_origin = place < len(name.at) and int(name.at[place]) == origin
-        at = name.at if leads_on(len(name.at) - has_origin, asked.count) else name.at[:0]
-        missing = asked.find_missing(origin, name.words)
-        words = [one for one, wanted in zip(asked.scores.values(), missing, strict=True) if wanted]
-        return compiled.choose_likely((at, origin), words, asked.scale, fits.values, most)
-    at = name.at[name.at != origin]
-    if not leads_on(len(at), asked.count):
-        at = at[:0]
+    place = int(np.searchsorted(name.at, origin))
+    has_origin = place < len(name.at) and int(name.at[place]) == origin
+    at = name.at if leads_on(len(name.at) - has_origin, asked.count) else name.at[:0]
+    found = asked.choose_likeliest((at, origin), name.words, fits.values, most)
+    if found is not None:
+        return found
+    at = at[at != origin]
     said = asked.score_missing(origin, name.words, at)
     likely = top_positions(said + fits.values[at], at, most)
     return at[likely], said[likely]

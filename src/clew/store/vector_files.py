@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from threading import RLock
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -228,12 +228,11 @@ class VectorFile:
         """Those of the rows in use that hold no vector: beyond the end, or lost to damage."""
         with self._lock:
             self._load_records()
-            rows = rows[rows >= 0]
-            if len(self._records) == 0 or int(rows.max(initial=-1)) >= len(self._records):
+            if int(rows.max(initial=-1)) >= len(self._records):
                 return rows[rows >= len(self._records)]
             # Hardly ever is any unused: looking at all in order is faster than at those in use.
             unused = _is_unused(self._records)
-            return rows[unused[rows]] if unused.any() else rows[:0]
+            return rows[(rows >= 0) & unused[rows]] if unused.any() else rows[:0]
 
     def repair(self) -> bool:
         """Drop damaged vectors, to be computed again; return whether there were any.
@@ -291,9 +290,7 @@ class VectorFile:
         if rows == 0:
             return np.zeros((0, 0), np.float32)
         try:
-            # A mapped file keeps a handle open; a small one is read.
-            how: Literal["r"] | None = "r" if self._path.stat().st_size > _MAX_READ_BYTES else None
-            mapped: Stored = np.load(self._path, mmap_mode=how, allow_pickle=False)
+            mapped: Stored = _map_file(self._path)
         except (*READ_ERRORS, FileNotFoundError) as error:
             raise _damage_error(self._path, error) from error
         known = mapped.dtype in (_HALF, _SINGLE)
@@ -343,10 +340,16 @@ def _replace_rows(path: Path, rows: NDArray[np.generic]) -> None:
     beside.replace(path)
 
 
+def _map_file(path: Path) -> NDArray[Any]:
+    """The rows of a file; a mapped one keeps a handle open, so a small one is read."""
+    how: Literal["r"] | None = "r" if path.stat().st_size > _MAX_READ_BYTES else None
+    return np.asarray(np.load(path, mmap_mode=how, allow_pickle=False))
+
+
 def _load_records(path: Path) -> Records:
     """The rows of a hash file; those of version 0.1 have no checksum, which is 0."""
     try:
-        held = np.load(path, allow_pickle=False)
+        held = _map_file(path)
     except READ_ERRORS as error:
         raise _damage_error(path, error) from error
     if held.ndim == 1 and held.dtype == _RECORD_BYTES:

@@ -293,13 +293,12 @@ VERSIONS void clew_sum_words(const uint32_t *words, int64_t rows, int64_t width,
     }
 }
 
-/* Whether one position is to come after another: by a lower score, else by key, if there are any,
-   and position. */
+/* Whether one position is to come after another: by a lower score, else by key and position. */
 static inline int comes_after(const float *scores, const int64_t *keys, int64_t one, int64_t other)
 {
     if (scores[one] != scores[other])
         return scores[one] < scores[other];
-    return keys && keys[one] != keys[other] ? keys[one] > keys[other] : one > other;
+    return keys[one] != keys[other] ? keys[one] > keys[other] : one > other;
 }
 
 /* Let what is at the top of a heap, whose top comes last, sink to its place. */
@@ -313,26 +312,6 @@ static void sink(const float *scores, const int64_t *keys, int64_t *heap, int64_
         const int64_t held = heap[at];
         heap[at] = heap[child];
         heap[child] = held;
-    }
-}
-
-/* Put a position onto a heap of `size`. */
-static void rise(const float *scores, const int64_t *keys, int64_t *heap, int64_t size, int64_t at)
-{
-    int64_t place = size;
-    for (; place && comes_after(scores, keys, at, heap[(place - 1) / 2]); place = (place - 1) / 2)
-        heap[place] = heap[(place - 1) / 2];
-    heap[place] = at;
-}
-
-/* Put the positions of a heap in order, best first. */
-static void sort_heap(const float *scores, const int64_t *keys, int64_t *heap, int64_t size)
-{
-    while (--size > 0) {
-        const int64_t last = heap[0];
-        heap[0] = heap[size];
-        sink(scores, keys, heap, size);
-        heap[size] = last;
     }
 }
 
@@ -354,7 +333,11 @@ static int64_t find_above(const float *scores, const int64_t *keys, int64_t coun
         }
         for (const int64_t end = at + LANES < count ? at + LANES : count; at < end; at++) {
             if (size < most && scores[at] >= floor) {
-                rise(scores, keys, heap, size++, at);
+                int64_t place = size++;
+                for (; place && comes_after(scores, keys, at, heap[(place - 1) / 2]);
+                     place = (place - 1) / 2)
+                    heap[place] = heap[(place - 1) / 2];
+                heap[place] = at;
             } else if (size == most && comes_after(scores, keys, heap[0], at)) {
                 heap[0] = at;
                 sink(scores, keys, heap, size);
@@ -374,7 +357,12 @@ void clew_find_top(const float *scores, const int64_t *keys, int64_t count, int6
     for (int64_t at = 0; size < most && at < count; at++) /* what is no number comes last */
         if (!(scores[at] >= floor))
             heap[size++] = at;
-    sort_heap(scores, keys, heap, size);
+    while (--size > 0) {
+        const int64_t last = heap[0];
+        heap[0] = heap[size];
+        sink(scores, keys, heap, size);
+        heap[size] = last;
+    }
 }
 
 /* Take the positions that are not known yet, each once, and mark them; returns their number. */

@@ -6,15 +6,14 @@ sums. The library knows nothing of Python: one serves all versions.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from clew.kernel_calls import EstimatesCall, PushCall, Triples, WalkCall, place
 
 Floats = NDArray[np.float32]
 LIBRARY = Path(__file__).with_name("libkernels.so")
@@ -23,6 +22,10 @@ _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float32): "clew_dot_floats",
 }
 _NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
+WALK_ROWS = (
+    *("chunk_fact", "fact_entity", "chunk_entity", "entity_chunk", "entity_fact", "fact_chunk"),
+    "owners",
+)
 _FLOAT = ctypes.c_float
 _WALKS: dict[str, tuple[Any, ...]] = {  # their arguments between the graph and what is found
     "find_mentions": (_POINTER, _NUMBER, _POINTER, _NUMBER, _FLOAT),
@@ -49,14 +52,6 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
         + (_POINTER,) * 4,
         _NUMBER,
     ),
-    "sum_likely": (
-        (_POINTER, _NUMBER, _FLOAT, _POINTER, _NUMBER, _POINTER, _POINTER),
-        None,
-    ),
-    "choose_highest": (
-        (_POINTER, _NUMBER, _NUMBER, _POINTER, _POINTER, _NUMBER, _POINTER),
-        _NUMBER,
-    ),
     "sum_totals": ((_POINTER,) * 5 + (_NUMBER, _POINTER), None),
     "mix_evenly": ((_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER), None),
     "compare_edges": (
@@ -72,7 +67,60 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     "add_votes": ((*(_POINTER,) * 4, _NUMBER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
-_SUMMED = 64  # as in kernels_choose.h
+_PUSH_ARRAYS = (
+    *("starts", "columns", "weights", "strengths", "slots", "nodes", "passed", "waiting"),
+    *("first", "degree", "strength", "chosen", "mass"),
+)
+
+
+class PushCall(ctypes.Structure):
+    """What the functions of a push are given; see `push_state` in kernels.c."""
+
+    _fields_ = (
+        *((name, _POINTER) for name in _PUSH_ARRAYS),
+        *((name, _NUMBER) for name in ("base", "count", "used", "budget", "drained")),
+        *((name, ctypes.c_double) for name in ("damping", "level", "dangling", "least", "factor")),
+    )
+
+    @classmethod
+    def prepare(cls, arrays: Mapping[str, NDArray[Any] | None], **numbers: float) -> "PushCall":
+        """Make one from arrays, which have to stay, and numbers."""
+        places = {name: None if one is None else _place(one) for name, one in arrays.items()}
+        return cls(**places, **numbers)
+
+
+class _Rows(ctypes.Structure):
+    _fields_ = tuple((name, _POINTER) for name in ("starts", "columns", "weights"))
+
+
+class WalkCall(ctypes.Structure):
+    """What the functions of a walk are given; see `walk_graph` in kernels.c."""
+
+    _fields_ = (
+        *((name, _Rows) for name in WALK_ROWS),
+        *((name, _POINTER) for name in ("literal", "namesake", "about")),
+    )
+
+    @classmethod
+    def prepare(
+        cls, rows: Sequence[Sequence[NDArray[Any]]], entities: Sequence[NDArray[Any]]
+    ) -> "WalkCall":
+        """Make one from arrays, which have to stay."""
+        return cls(*(_Rows(*map(_place, one)) for one in rows), *map(_place, entities))
+
+
+class _Triples(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("first", "second", "third")),
+        *((name, _NUMBER) for name in ("room", "count")),
+    )
+
+
+class _Estimates(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("matrix", "rows", "vector", "known", "values")),
+        *((name, _NUMBER) for name in ("is_half", "total", "width", "elements")),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +153,6 @@ class Kernels:
     within: Callable[..., int]
     looked_up: Callable[..., None]
     likely: Callable[..., int]
-    likely_sums: Callable[..., None]
-    likeliest: Callable[..., int]
     totals: Callable[..., None]
     mixed: Callable[..., None]
     edges: Callable[..., int]
@@ -126,8 +172,8 @@ class Kernels:
         if out.shape != (len(asked), number * rows) or asked.shape[1] != words:
             raise ValueError("the sizes of sign bits differ")
         asked, apart = np.ascontiguousarray(asked), out.strides[0] // out.itemsize
-        given = place(blocks), number, words, rows, place(asked), len(asked)
-        self.count(*given, place(out), apart)
+        given = _place(blocks), number, words, rows, _place(asked), len(asked)
+        self.count(*given, _place(out), apart)
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
@@ -141,8 +187,8 @@ class Kernels:
             raise IndexError(f"rows outside of a matrix of {matrix.shape}")
         rows = np.ascontiguousarray(rows, np.int64)
         vectors = np.ascontiguousarray(vectors, np.float32)
-        given = place(matrix), matrix.shape[1], place(rows), len(rows), place(vectors)
-        self.dot[matrix.dtype](*given, len(vectors), place(found))
+        given = _place(matrix), matrix.shape[1], _place(rows), len(rows), _place(vectors)
+        self.dot[matrix.dtype](*given, len(vectors), _place(found))
         return found
 
     def find_edges(
@@ -158,10 +204,10 @@ class Kernels:
         `given` are rows, and for some functions the names that are left out.
         """
         found = np.empty((3, room), np.int64)
-        begin = place(found)
-        out = Triples(begin, begin + 8 * room, begin + 16 * room, room, 0)
+        begin = _place(found)
+        out = _Triples(begin, begin + 8 * room, begin + 16 * room, room, 0)
         arrays = [np.ascontiguousarray(one, np.int64) for one in given if one is not None]
-        places = [part for one in arrays for part in (place(one), len(one))]
+        places = [part for one in arrays for part in (_place(one), len(one))]
         self.walks[what](graph, *places, *numbers, out)
         return found, out.count
 
@@ -187,8 +233,8 @@ class Kernels:
         ):
             raise IndexError("the sizes of vectors differ")
         shape = matrix.dtype == np.float16, *matrix.shape
-        groups = place(rows), starts, len(ends)
-        state = self.scores(place(matrix), *shape, *groups, place(vectors), place(found))
+        groups = _place(rows), starts, len(ends)
+        state = self.scores(_place(matrix), *shape, *groups, _place(vectors), _place(found))
         if state == _NO_SUCH_ROW:
             raise IndexError(f"rows outside of a matrix of {matrix.shape}")
         return None if state else found
@@ -196,7 +242,7 @@ class Kernels:
     def find_top(self, scores: Floats, keys: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         """Positions of the `k` highest of more than so many scores, best first; ties go by key."""
         found = np.empty(k, np.int64)
-        self.top(place(scores), place(keys), len(scores), k, place(found))
+        self.top(_place(scores), _place(keys), len(scores), k, _place(found))
         return found
 
     def can_rank(self, scores: NDArray[Any], keys: NDArray[Any]) -> bool:
@@ -214,7 +260,7 @@ class Kernels:
     ) -> NDArray[np.int64]:
         """The positions that are not known, each once; they are marked as known."""
         found = np.empty(len(positions), np.int64)
-        count = self.unknown(place(known), place(positions), len(positions), place(found))
+        count = self.unknown(_place(known), _place(positions), len(positions), _place(found))
         return found[:count]
 
     def sum_words(
@@ -226,7 +272,7 @@ class Kernels:
         found = np.empty(len(words), np.uint64)
         halves = np.stack([weights & np.uint64(0xFFFFFFFF), weights >> np.uint64(32)])
         halves = halves.astype(np.uint32)
-        self.sums(place(words), *words.shape, place(halves), place(found))
+        self.sums(_place(words), *words.shape, _place(halves), _place(found))
         return found
 
     def take_distances(
@@ -236,7 +282,7 @@ class Kernels:
         rows, found = np.ascontiguousarray(rows, np.int64), np.empty(len(rows), np.uint16)
         if len(rows) and not len(held) and rows.max() >= 0:
             raise IndexError("there are no distances")
-        if self.taken(place(held), len(held), place(rows), len(rows), none, place(found)):
+        if self.taken(_place(held), len(held), _place(rows), len(rows), none, _place(found)):
             raise IndexError(f"rows outside of {len(held)} distances")
         return found
 
@@ -246,7 +292,7 @@ class Kernels:
         """Positions of distances up to a limit, ascending; there should be `room` for them."""
         while True:
             found = np.empty(room, np.int64)
-            count = self.within(place(distances), len(distances), limit, room, place(found))
+            count = self.within(_place(distances), len(distances), limit, room, _place(found))
             if count <= room:
                 return found[:count]
             room = count
@@ -256,13 +302,13 @@ class Kernels:
     ) -> NDArray[np.int64]:
         """The first positions of distances within bounds, of which the lower is above 0."""
         found = np.empty(most, np.int64)
-        count = self.between(place(distances), len(distances), *bounds, most, place(found))
+        count = self.between(_place(distances), len(distances), *bounds, most, _place(found))
         return found[:count]
 
     def look_up(self, distances: NDArray[np.uint16], table: Floats) -> Floats:
         """The entry of a table for each distance; it has to have one for all there may be."""
         found = np.empty(len(distances), np.float32)
-        self.looked_up(place(distances), len(distances), place(table), place(found))
+        self.looked_up(_place(distances), len(distances), _place(table), _place(found))
         return found
 
     def choose_likely(
@@ -282,31 +328,10 @@ class Kernels:
         kept, chosen = np.empty(len(at), np.int64), np.empty(min(most, len(at)), np.int64)
         said, sums = np.empty(len(at), np.float32), np.empty(len(at), np.float32)
         fits = np.ascontiguousarray(fits, np.float32)
-        scores = (_POINTER * len(words))(*map(place, words))
-        given = place(at), len(at), origin, scores, len(words), scale, place(fits), most
-        count = self.likely(*given, place(kept), place(said), place(sums), place(chosen))
+        scores = (_POINTER * len(words))(*map(_place, words))
+        given = _place(at), len(at), origin, scores, len(words), scale, _place(fits), most
+        count = self.likely(*given, _place(kept), _place(said), _place(sums), _place(chosen))
         return kept[chosen[:count]], said[chosen[:count]]
-
-    def sum_likely(
-        self, words: Sequence[Floats], scale: float, fits: Floats
-    ) -> tuple[Floats, Floats]:
-        """What every passage scores by words and fit, and the highest of each few of them."""
-        fits = np.ascontiguousarray(fits, np.float32)
-        sums = np.empty(len(fits), np.float32)
-        highest = np.empty(-(-len(fits) // _SUMMED), np.float32)
-        scores = (_POINTER * len(words))(*map(place, words))
-        given = scores, len(words), scale, place(fits), len(fits)
-        self.likely_sums(*given, place(sums), place(highest))
-        return sums, highest
-
-    def choose_highest(
-        self, passages: tuple[NDArray[np.int64], int], sums: tuple[Floats, Floats], most: int
-    ) -> NDArray[np.int64]:
-        """Of ascending passages, without one, the best by sums from `sum_likely`."""
-        at = np.ascontiguousarray(passages[0], np.int64)
-        chosen = np.empty(min(most, len(at)), np.int64)
-        given = place(at), len(at), passages[1], *map(place, sums), len(chosen)
-        return chosen[: self.likeliest(*given, place(chosen))]
 
     def sum_totals(
         self, reached: Floats, best: Floats, plain: tuple[Floats, Floats], shares: Sequence[float]
@@ -316,7 +341,7 @@ class Kernels:
         if any(_is_other(one, found) for one in given):
             raise ValueError("scores of other elements, or of another kind")
         factors = (_FLOAT * 3)(*shares)
-        self.totals(*map(place, given), factors, len(reached), place(found))
+        self.totals(*map(_place, given), factors, len(reached), _place(found))
         return found
 
     def mix_evenly(self, one: Floats, other: Floats, ranges: Sequence[float]) -> Floats:
@@ -324,7 +349,7 @@ class Kernels:
         found = np.empty(len(one), np.float32)
         if _is_other(one, found) or _is_other(other, found):
             raise ValueError("scores of other elements, or of another kind")
-        self.mixed(place(one), place(other), (_FLOAT * 3)(*ranges), len(one), place(found))
+        self.mixed(_place(one), _place(other), (_FLOAT * 3)(*ranges), len(one), _place(found))
         return found
 
     def compare_edges(
@@ -346,9 +371,9 @@ class Kernels:
             raise ValueError("the columns of edges differ in length")
         highest, count = np.empty(len(chunks), np.float32), len(value)
         columns = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
-        edge = place(row), place(mention), place(target), place(value), count
-        given, out = (place(chunks), len(chunks), *edge), (*columns[0], *columns[1])
-        kept = self.edges(*given, place(weights), place(highest), *map(place, out))
+        edge = _place(row), _place(mention), _place(target), _place(value), count
+        given, out = (_place(chunks), len(chunks), *edge), (*columns[0], *columns[1])
+        kept = self.edges(*given, _place(weights), _place(highest), *map(_place, out))
         return ComparedEdges(*(one[:kept] for one in out))
 
     def prepare_settling(
@@ -366,12 +391,12 @@ class Kernels:
             raise ValueError("the sizes of vectors or scores differ")
         held = matrix, rows, vector, known, values
         sizes = matrix.dtype == np.float16, *matrix.shape, len(rows)
-        given = ctypes.byref(EstimatesCall(*map(place, held), *sizes))
+        given = ctypes.byref(_Estimates(*map(_place, held), *sizes))
 
         def settle(positions: NDArray[np.int64]) -> Floats:
             wanted, count = np.ascontiguousarray(positions, np.int64), len(positions)
             room, found = np.empty((2, count), np.int64), np.empty(count, np.float32)
-            if self.settled(given, place(wanted), count, place(room), place(found)):
+            if self.settled(given, _place(wanted), count, _place(room), _place(found)):
                 raise IndexError(f"positions outside of {len(held[1])} elements, or lost rows")
             return found
 
@@ -386,8 +411,8 @@ class Kernels:
     ) -> None:
         """Fill in the highest weight that reaches each chunk, of equals the last, and by what."""
         given = edges.through, edges.to, edges.carried, np.ascontiguousarray(shares, np.float32)
-        places = [place(one) for one in given]
-        self.highest(*places, len(shares), decay, place(out[0]), place(out[1]))
+        places = [_place(one) for one in given]
+        self.highest(*places, len(shares), decay, _place(out[0]), _place(out[1]))
 
     def add_votes(
         self,
@@ -397,7 +422,7 @@ class Kernels:
     ) -> None:
         """Add votes of elements to those in their rows; `rows` are starts and columns."""
         held = [np.ascontiguousarray(one) for one in (*rows, *given)]
-        self.voted(*map(place, held), len(given[0]), place(sums))
+        self.voted(*map(_place, held), len(given[0]), _place(sums))
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
@@ -407,6 +432,37 @@ class Kernels:
 def _is_other(array: NDArray[Any], like: NDArray[Any]) -> bool:
     """Whether an array differs in kind or size, or does not lie in one piece."""
     return array.dtype != like.dtype or len(array) != len(like) or not array.flags.c_contiguous
+
+
+_HEAD_BYTES = object.__basicsize__  # of an array, before the place of its numbers
+_read_place = ctypes.c_void_p.from_address
+
+
+def _ask_place(array: NDArray[Any]) -> int:
+    """Where numpy says that the numbers of an array are: a dictionary is made for that."""
+    place: int = array.__array_interface__["data"][0]
+    return place
+
+
+def _look_at_place(array: NDArray[Any]) -> int | None:
+    """Where the numbers of an array are, read from the array itself: ten times as quick."""
+    return _read_place(id(array) + _HEAD_BYTES).value
+
+
+def _choose_way() -> Callable[[NDArray[Any]], Any]:
+    """The quick way if arrays are as expected in this interpreter, which is tried."""
+    if sys.implementation.name != "cpython":
+        return _ask_place
+    tried = np.arange(8), np.arange(8)[3:], np.zeros((2, 3), np.float32)[1]
+    return _look_at_place if all(map(_is_found, tried)) else _ask_place
+
+
+def _is_found(array: NDArray[Any]) -> bool:
+    return _look_at_place(array) == _ask_place(array)
+
+
+_place = _choose_way()
+"""Where the numbers of an array are; they have to lie one after the other."""
 
 
 def load_kernels(library: Path) -> Kernels | None:
@@ -423,7 +479,7 @@ def load_kernels(library: Path) -> Kernels | None:
         push.argtypes, push.restype = (ctypes.POINTER(PushCall), *given), None
     pushes[2].restype = _NUMBER
     for name, walk in walks.items():
-        walk.argtypes = (ctypes.POINTER(WalkCall), *_WALKS[name], ctypes.POINTER(Triples))
+        walk.argtypes = (ctypes.POINTER(WalkCall), *_WALKS[name], ctypes.POINTER(_Triples))
         walk.restype = None
     for other, (given, result) in zip(others, _OTHERS.values(), strict=True):
         other.argtypes, other.restype = given, result

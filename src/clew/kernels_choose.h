@@ -14,7 +14,7 @@ int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *
         }
         if (beyond)
             return 1;
-        if (!below) /* nearly always: these are several times as quick */
+        if (!below) /* nearly always: these are quicker */
             for (int64_t i = first; i < last; i++)
                 out[i] = held[rows[i]];
         else
@@ -111,51 +111,6 @@ int64_t clew_choose_likely(const int64_t *passages, int64_t count, int64_t origi
     if (most > 0)
         clew_find_top(sums, kept, size, most, chosen);
     return most;
-}
-
-enum { SUMMED = 64 }; /* passages of which the highest sum is kept */
-
-/* The sums of all passages as above, and the highest of every `SUMMED`. */
-VERSIONS void clew_sum_likely(const float *const *words, int64_t number, float scale,
-                              const float *fits, int64_t count, float *sums, float *highest)
-{
-    for (int64_t first = 0; first < count; first += SUMMED) {
-        const int64_t size = count - first < SUMMED ? count - first : SUMMED;
-        float most = -__builtin_inff(), *out = sums + first;
-        for (int64_t i = 0; i < size; i++)
-            out[i] = 0;
-        for (int64_t word = 0; word < number; word++)
-            for (int64_t i = 0; i < size; i++)
-                out[i] += words[word][first + i];
-        for (int64_t i = 0; i < size; i++)
-            out[i] = out[i] / scale + fits[first + i];
-        for (int64_t i = 0; i < size; i++)
-            most = out[i] > most ? out[i] : most;
-        highest[first / SUMMED] = most;
-    }
-}
-
-/* Of ascending passages, without `origin`, those with the highest of such sums: up to `most`, best
-   first, of equals the first. Most are told by the highest sum beside them. */
-int64_t clew_choose_highest(const int64_t *passages, int64_t count, int64_t origin,
-                            const float *sums, const float *highest, int64_t most, int64_t *chosen)
-{
-    int64_t size = 0;
-    for (int64_t i = 0; i < count && most > 0; i++) {
-        const int64_t at = passages[i];
-        if (size == most && !(highest[at / SUMMED] > sums[chosen[0]]))
-            continue;
-        if (at == origin || (size == most && !(sums[at] > sums[chosen[0]])))
-            continue;
-        if (size < most) {
-            rise(sums, NULL, chosen, size++, at);
-        } else {
-            chosen[0] = at;
-            sink(sums, NULL, chosen, size);
-        }
-    }
-    sort_heap(sums, NULL, chosen, size);
-    return size;
 }
 
 /* Add the vote of each element to the sums of all passages in its row, in this order. */

@@ -221,9 +221,6 @@ def test_likely_passages_are_those_that_numpy_chooses(compiled: Kernels, most: i
     np.testing.assert_array_equal(said, sums[best])
     none = compiled.choose_likely((passages[:0], origin), words, 1.0, fits, most)
     assert len(none[0]) == len(none[1]) == 0
-    summed = compiled.sum_likely(words[:2], 3.7, fits)
-    np.testing.assert_array_equal(compiled.choose_highest((passages, origin), summed, most), at)
-    assert not len(compiled.choose_highest((passages[:0], origin), summed, most))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from clew import kernels
 from clew.graph.csr import Csr, Floats, Ints, Mask, isin_sorted
-from clew.kernel_calls import WALK_ROWS, WalkCall
 
 Triples = tuple[Ints, Ints, Ints]
-INCIDENCES = WALK_ROWS
+INCIDENCES = kernels.WALK_ROWS
 """Incidences in CSR form, in both directions where retrieval needs both.
 
 `owners` maps an entity to the chunks about it, weighted by confidence.
@@ -83,7 +82,7 @@ class CompiledEdges:
 
     columns: WalkColumns
     compiled: kernels.Kernels
-    graph: WalkCall = field(init=False)
+    graph: kernels.WalkCall = field(init=False)
     room: int = _FEW
     """Edges that there is room for; it grows."""
 
@@ -92,7 +91,7 @@ class CompiledEdges:
         links = [self.columns.links[name] for name in INCIDENCES]
         rows = [(one.starts, one.columns, one.weights) for one in links]
         entities = self.columns.literal, self.columns.namesake, self.columns.about
-        self.graph = WalkCall.prepare(rows, entities)
+        self.graph = kernels.WalkCall.prepare(rows, entities)
 
     def find_mentions(self, chunks: Ints, known: Ints, own: float) -> Triples:
         """See `WalkEdges`."""

@@ -7,7 +7,6 @@ season for Peter Bonetti's team" goes on, from the passage about him, to passage
 and "goal" and "season", though no sentence connects them.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,7 +36,6 @@ _MAX_KEPT_NAMES, _MAX_KEPT_PLACES = 4096, 1 << 21  # kept by a view, and the pas
 _FEW, _MANY = "passages of rare names", "passages of frequent names"
 _MAX_KEPT_NEAR = 256  # passages of a name that are all compared with it
 _DENSE_SHARE = 1 / 32  # of the passages; the words of more are summed for all passages at once
-_SUMMED_SHARE = 1 / 8  # of the passages; the same in compiled loops, which look at fewer later
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
 
@@ -130,8 +128,6 @@ class _AskedWords:
     """Of all chunks."""
     _unsaid: dict[int, set[str]] = field(default_factory=dict)
     _dense: dict[tuple[str, ...], Floats] = field(default_factory=dict)
-    _looked_at: Counter[tuple[bool, ...]] = field(default_factory=Counter)
-    _sums: dict[tuple[bool, ...], tuple[Floats, Floats]] = field(default_factory=dict)
 
     @property
     def scores(self) -> dict[str, Floats]:
@@ -153,28 +149,6 @@ class _AskedWords:
             self._dense[missing] = self._sum(missing, None)
         dense = self._dense.get(missing)
         return self._sum(missing, at) if dense is None else dense[at]
-
-    def choose_likeliest(
-        self, passages: tuple[Ints, int], said: Sequence[str], fits: Floats, most: int
-    ) -> tuple[Ints, Floats] | None:
-        """The passages, without their origin, with the highest sums of missing words and fit.
-
-        Compiled loops sum the words of each passage, or of all passages at once if names with
-        the same missing words stand in many; None where there are no such loops.
-        """
-        compiled, (at, origin) = kernels.COMPILED, passages
-        if compiled is None:
-            return None
-        missing = tuple(self.find_missing(origin, said))
-        words = [word for word, wanted in zip(self.scores, missing, strict=True) if wanted]
-        scores = [self.scores[word] for word in words]
-        self._looked_at[missing] += len(at)
-        if self._looked_at[missing] <= _SUMMED_SHARE * self.count:
-            return compiled.choose_likely(passages, scores, self.scale, fits, most)
-        if missing not in self._sums:
-            self._sums[missing] = compiled.sum_likely(scores, self.scale, fits)
-        chosen = compiled.choose_highest(passages, self._sums[missing], most)
-        return chosen, self._sum(words, chosen)
 
     def _sum(self, words: Sequence[str], at: Ints | None) -> Floats:
         total = np.zeros(self.count if at is None else len(at), np.float32)
@@ -271,13 +245,17 @@ def _choose_of_many(
     name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
 ) -> tuple[Ints, Floats]:
     """Choose the likeliest passages with a frequent name, and how they score by what is missing."""
-    place = int(np.searchsorted(name.at, origin))
-    has_origin = place < len(name.at) and int(name.at[place]) == origin
-    at = name.at if leads_on(len(name.at) - has_origin, asked.count) else name.at[:0]
-    found = asked.choose_likeliest((at, origin), name.words, fits.values, most)
-    if found is not None:
-        return found
-    at = at[at != origin]
+    compiled = kernels.COMPILED
+    if compiled is not None:
+        place = int(np.searchsorted(name.at, origin))
+        has_origin = place < len(name.at) and int(name.at[place]) == origin
+        at = name.at if leads_on(len(name.at) - has_origin, asked.count) else name.at[:0]
+        missing = asked.find_missing(origin, name.words)
+        words = [one for one, wanted in zip(asked.scores.values(), missing, strict=True) if wanted]
+        return compiled.choose_likely((at, origin), words, asked.scale, fits.values, most)
+    at = name.at[name.at != origin]
+    if not leads_on(len(at), asked.count):
+        at = at[:0]
     said = asked.score_missing(origin, name.words, at)
     likely = top_positions(said + fits.values[at], at, most)
     return at[likely], said[likely]

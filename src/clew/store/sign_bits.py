@@ -94,7 +94,7 @@ class SignBits:
             limit = find_limit(count_distances(distances, len(vector)), most)
             return find_within(distances, limit, most)
         distances, step = self.distances(vector), _sampling_step(len(rows))
-        sample = distances[rows[::step]]
+        sample = distances[rows[::step][rows[::step] >= 0]]
         counts = np.bincount(sample, minlength=len(vector) + 2)[: len(vector) + 1] * step
         limit = find_limit(counts, most)
         found = places.of_row[find_within(distances, limit, most)]
@@ -124,7 +124,7 @@ class SignBits:
         """The position of each row; None if it is not known.
 
         It is made when the same rows are asked for again: once takes longer than without. Where
-        elements have no row, or most share one, there is none.
+        most elements share a row there is none.
         """
         asked, places = self._last.get("again", (None, None))
         if asked is rows:
@@ -183,13 +183,16 @@ class _Places:
 
 
 def _invert(rows: NDArray[np.int64], count: int) -> _Places | None:
-    """The position of each of `count` rows; None where most positions share one, or have none."""
-    if not len(rows) or rows.min() < 0 or rows.max() >= count:
+    """The position of each of `count` rows; None where most positions share one."""
+    if not len(rows) or rows.max() >= count:
         return None
     place, positions = np.full(count, -1, np.int32), np.arange(len(rows), dtype=np.int32)
+    if rows.min() < 0:
+        positions = positions[rows >= 0]
+        rows = rows[positions]
     place[rows] = positions
-    others = np.flatnonzero(place[rows] != positions)
-    return None if len(others) > len(rows) // 2 else _Places(place, others)
+    others = positions[place[rows] != positions].astype(np.int64)
+    return None if len(others) > len(positions) // 2 else _Places(place, others)
 
 
 def find_within(distances: Distances, limit: int, most: int) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ from clew.store.append_files import (
     read_header,
     read_version,
 )
+from clew.store.checked_files import FileNote
 from clew.store.checksums import checksum_vectors
 from clew.store.ivf_index import MIN_IVF_ROWS, IvfFile, IvfIndex, has_faiss
 from clew.store.row_lookup import RowLookup, parse_hashes
@@ -70,6 +71,7 @@ class VectorFile:
         """`shape_in_use` tells how many rows the tables refer to, should the files be lost."""
         self._path = path
         self._hash_path = path.with_suffix(".hash.npy")
+        self._full_note = FileNote(self._hash_path, "full")  # no row of it is unused
         self._sign_file = SignFile(path.with_suffix(".signs.npy"))
         self._ivf_file = IvfFile(path.with_suffix(".ivf"))
         self._shape_in_use = shape_in_use
@@ -215,6 +217,7 @@ class VectorFile:
     def count_checked_rows(self) -> int:
         """Number of rows, after checking all of both files."""
         with self._lock:
+            self._full_note.remove()
             self._version, self._checked = UNREAD, 0
             self._load_records()
             stored = self._map_rows(len(self._records))
@@ -230,9 +233,12 @@ class VectorFile:
             self._load_records()
             if int(rows.max(initial=-1)) >= len(self._records):
                 return rows[rows >= len(self._records)]
-            # Hardly ever is any unused: looking at all in order is faster than at those in use.
-            unused = _is_unused(self._records)
-            return rows[(rows >= 0) & unused[rows]] if unused.any() else rows[:0]
+            if self._full_note.holds():
+                return rows[:0]
+            if (unused := _is_unused(self._records)).any():
+                return rows[(rows >= 0) & unused[rows]]
+            self._full_note.write()
+            return rows[:0]
 
     def repair(self) -> bool:
         """Drop damaged vectors, to be computed again; return whether there were any.
@@ -353,12 +359,11 @@ def _load_records(path: Path) -> Records:
     except READ_ERRORS as error:
         raise _damage_error(path, error) from error
     if held.ndim == 1 and held.dtype == _RECORD_BYTES:
-        records: Records = held.view(_RECORD_DTYPE)
-        records.flags.writeable = False
-        return records
+        held.flags.writeable = False
+        return held.view(_RECORD_DTYPE)
     if held.ndim != 1 or held.dtype != _HASH_DTYPE:
         raise _damage_error(path, "its header is not that of hashes")
-    records = np.zeros(len(held), _RECORD_DTYPE)
+    records: Records = np.zeros(len(held), _RECORD_DTYPE)
     records["hash"] = held
     return records
 

@@ -5,13 +5,23 @@
 int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *rows, int64_t count,
                             uint16_t none, uint16_t *out)
 {
-    int64_t beyond = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t row = rows[i], known = row < total;
-        beyond |= !known;
-        out[i] = row < 0 ? none : held[known ? row : 0];
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t last = count - first < PIECE ? count : first + PIECE;
+        int64_t below = 0, beyond = 0;
+        for (int64_t i = first; i < last; i++) {
+            below |= rows[i] < 0;
+            beyond |= rows[i] >= total;
+        }
+        if (beyond)
+            return 1;
+        if (!below) /* nearly always: these are quicker */
+            for (int64_t i = first; i < last; i++)
+                out[i] = held[rows[i]];
+        else
+            for (int64_t i = first; i < last; i++)
+                out[i] = rows[i] < 0 ? none : held[rows[i]];
     }
-    return beyond;
+    return 0;
 }
 
 /* One bit for each of 16 distances: whether it is within a limit. */

@@ -113,6 +113,8 @@ class Models:
 
     def meter_embedder(self, embed: Embedder | None) -> None:
         """Count the calls of an embedder at an endpoint, if its model has a price."""
+        if embed is None or not self.settings.prices:
+            return
         from clew.llm.embed_endpoint import EndpointCall, EndpointEmbedder
 
         if not isinstance(embed, EndpointEmbedder) or embed.model not in self.settings.prices:

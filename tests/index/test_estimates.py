@@ -12,10 +12,12 @@ from clew.graph.csr import Ints
 from clew.index import estimates
 from clew.index import view as view_module
 from clew.index.view import View
+from clew.retrieve import copies, follow_up, rank, walk
 from clew.retrieve.expand import ChunksOf
+from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.lookup import NearFacts
 from clew.store.sign_bits import make_sign_bits
-from clew.types import Found, Hit, Kind
+from clew.types import Document, Found, Hit, Kind
 from conftest import document, stream
 
 Floats = NDArray[np.float32]
@@ -97,7 +99,17 @@ async def _search_all(base: KnowledgeBase, recipe: str) -> list[Sequence[str]]:
 async def test_a_search_with_estimates_finds_what_an_exact_one_finds(
     base: KnowledgeBase, recipe: str, least: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pages = [
+    await base.take(stream(_make_pages()))
+    exact = await _search_all(base, recipe)
+    monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
+    monkeypatch.setattr(context_module, "MAX_COMPARED", 40)
+    near = await _search_all(base, recipe)
+    shares = [len({*one} & {*other}) / len(other) for one, other in zip(near, exact, strict=True)]
+    assert np.mean(shares) >= least
+
+
+def _make_pages() -> list[Document]:
+    return [
         document(
             f"{name} {n}",
             f"{name} {n} was born in Town{(7 * n) % 31}. "
@@ -107,13 +119,32 @@ async def test_a_search_with_estimates_finds_what_an_exact_one_finds(
         for at, name in enumerate(NAMES)
         for n in range(14)
     ]
-    await base.take(stream(pages))
-    exact = await _search_all(base, recipe)
+
+
+async def test_the_best_of_all_are_found_among_those_that_are_settled(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await base.take(stream(_make_pages()))
     monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
     monkeypatch.setattr(context_module, "MAX_COMPARED", 40)
-    near = await _search_all(base, recipe)
-    shares = [len({*one} & {*other}) / len(other) for one, other in zip(near, exact, strict=True)]
-    assert np.mean(shares) >= least
+    looked_at, find = list[int](), rank.top_positions
+
+    def find_among_all(scores: Floats, keys: Ints, k: int, among: Ints | None = None) -> Ints:
+        looked_at.append(len(scores) if among is None else len(among))
+        return find(scores, keys, k)
+
+    found = [await _walk_from(base, name) for name in NAMES]
+    for module in (walk, follow_up, copies, rank):
+        monkeypatch.setattr(module, "top_positions", find_among_all)
+    assert [await _walk_from(base, name) for name in NAMES] == found
+    assert min(looked_at) < len(NAMES) * 14 / 2
+
+
+async def _walk_from(base: KnowledgeBase, name: str) -> Found:
+    async with base.store.snapshot() as now:
+        ctx = await base.context(now, f"Where was the teacher of {name} 3 born?")
+        linked = await LinkNames()(ctx, Found())
+        return await walk.Walk(missing=0.5, top_k=4)(ctx, linked)
 
 
 async def test_facts_of_near_subjects_are_found_whatever_their_texts_say(

@@ -27,6 +27,14 @@ def test_the_best_of_many_are_found_block_by_block(seed: int, k: int, kinds: int
     assert top_positions(scores, np.arange(len(scores)), k).tolist() == order[:k]
 
 
+def test_the_best_among_some_that_include_them() -> None:
+    scores = np.random.default_rng(3).integers(0, 9, 500).astype(np.float32)
+    keys = np.arange(500)[::-1].copy()
+    best = top_positions(scores, keys, 20)
+    some = np.union1d(best, np.arange(0, 500, 3))
+    assert top_positions(scores, keys, 20, some).tolist() == best.tolist()
+
+
 def test_fusing_adds_reciprocal_ranks_and_absence_adds_nothing() -> None:
     one = (Hit(7, 9.0, "a"), Hit(8, 8.0, "a"))
     two = (Hit(8, 1.0, "b"),)

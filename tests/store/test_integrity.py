@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from pathlib import Path
+from time import time_ns
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from clew.errors import ClewError, DamagedArrays, StoreError, VersionError
 from clew.index.derive import derive_arrays
 from clew.ingest.graphs.import_graph import GraphImport
 from clew.llm.embed import EmbedRole, Vectors
+from clew.store.checked_files import FileNote
 from clew.store.protocol import Change
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors, VectorFile
@@ -99,6 +101,26 @@ def test_rows_of_a_damaged_file_stay_where_they_are(tmp_path: Path, at: int) -> 
     assert again.find_lost_rows(np.arange(6)).tolist() == [at]
     again.append([names[at]], np.ones((1, 4), np.float32))
     assert again.find_rows([names[at]]).tolist() == [6]
+
+
+def test_lost_rows_are_looked_for_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, rows = [digest(str(n)) for n in range(50_000)], np.arange(50_000)
+    VectorFile(tmp_path / "v.npy").append(names, np.ones((50_000, 2), np.float32))
+    # As if the file had been there for a while: nothing is noted of one that just changed.
+    monkeypatch.setattr("clew.store.checked_files.time_ns", lambda: time_ns() + 10**10)
+    assert not len(VectorFile(tmp_path / "v.npy").find_lost_rows(rows))
+    assert VectorFile(tmp_path / "v.npy").find_lost_rows(rows + 1).tolist() == [50_000]
+    path = tmp_path / "v.hash.npy"
+    assert FileNote(path, "full").holds()
+    raw = bytearray(path.read_bytes())
+    raw[-24:] = bytes(24)  # as of a vector that was dropped
+    path.write_bytes(raw)
+    assert not FileNote(path, "full").holds()
+    assert VectorFile(tmp_path / "v.npy").find_lost_rows(rows).tolist() == [49_999]
+    monkeypatch.setattr(FileNote, "holds", lambda _: True)
+    assert not len(VectorFile(tmp_path / "v.npy").find_lost_rows(rows))
 
 
 @pytest.mark.parametrize("name", ["chunk_keys", "text_counts", "fact_entity_columns", "raw_chunks"])

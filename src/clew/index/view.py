@@ -355,9 +355,12 @@ class View:
     @cached_property
     def rarity(self) -> Floats:
         """Rarity of an entity's name, from 0 (everywhere) to 1 (in at most three chunks)."""
+        return self.derive_once("rarity of names", self._measure_rarity)["rarity"]
+
+    def _measure_rarity(self) -> dict[str, Array]:
         counts, first = self.links("entity_chunk").degrees(), self.first_namesake
         counts = np.bincount(first, weights=counts, minlength=len(counts))[first]
-        return name_rarities(counts, self.count("chunk"))
+        return {"rarity": name_rarities(counts, self.count("chunk"))}
 
     @cached_property
     def bm25(self) -> Bm25Index:

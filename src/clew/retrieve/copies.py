@@ -273,13 +273,16 @@ def _say_the_same(one: _OwnText, other: _OwnText) -> bool:
     return not (one.words - other.words and other.words - one.words)  # values differ
 
 
-async def drop_copies(ctx: Context, scores: Floats) -> Floats:
-    """Where copies of one passage take most of the first places, put all but the best last."""
-    view, last = ctx.view, scores.min() - 1
-    crowds = np.zeros(len(scores), np.bool_)
+async def drop_copies(ctx: Context, scores: Floats, best: Ints | None = None) -> Floats:
+    """Where copies of one passage take most of the first places, put all but the best last.
+
+    Among `best`, if they are known, are the first places of these scores.
+    """
+    crowds: Mask | None = None
     for _ in range(_MAX_CROWDS):
-        first = top_positions(scores, view.codes("chunk"), _LOOKED_AT)
-        first = first[scores[first] > last]  # those put last are no crowd any more
+        first = top_positions(scores, ctx.view.codes("chunk"), _LOOKED_AT, best)
+        if crowds is not None:
+            first = first[~crowds[first]]  # those put last are no crowd any more
         if len(first) < _CROWD:
             break
         near = _find_pairs(ctx, first, _CROWD)
@@ -294,9 +297,10 @@ async def drop_copies(ctx: Context, scores: Floats) -> Floats:
         copies = await _find_all_copies(ctx, int(kept))
         copies[first[alike[copied]]] = True
         copies[kept] = False
-        crowds |= copies
-        scores = np.where(copies, last, scores).astype(np.float32)
-    if crowds.any():
+        last = scores.min() - 1 if crowds is None else scores.min()
+        crowds = copies if crowds is None else crowds | copies
+        scores, best = np.where(copies, last, scores).astype(np.float32), None
+    if crowds is not None and crowds.any():
         ctx.trace.append(TraceStep("copies", "", f"{crowds.sum():,} near copies put last", 0.0))
     return scores
 

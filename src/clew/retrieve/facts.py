@@ -49,10 +49,16 @@ async def score_facts(
     ctx: Context, vector: Floats, share: float = 0.0, at: Ints | None = None
 ) -> Floats:
     """Cosine of facts (or those at `at`) with a vector; subjects' names count `share`."""
-    view = ctx.view
-    if not has_vectors(view, "fact"):
+    if not has_vectors(ctx.view, "fact"):
         return await _score_facts_by_labels(ctx, vector, at)
-    near = ctx.cosines("fact", vector, at)
+    return _add_subjects(ctx, vector, share, ctx.cosines("fact", vector, at), at)
+
+
+def _add_subjects(
+    ctx: Context, vector: Floats, share: float, near: Floats, at: Ints | None
+) -> Floats:
+    """Cosines of facts (or those at `at`), given `near`, with their subjects' names."""
+    view = ctx.view
     about = fact_subjects(view) if share else None
     if about is None or not len(about.entities):
         return near
@@ -79,7 +85,7 @@ async def nearest_facts(ctx: Context, vector: Floats, share: float = 0.0) -> tup
             at = near.find_known()
             if share:
                 at = sorted_unique(np.concatenate([at, _find_facts_of_nearest(ctx, vector)]))
-            return at, await score_facts(ctx, vector, share, at)
+            return at, _add_subjects(ctx, vector, share, near.at(at), at)
     scores = await score_facts(ctx, vector, share)
     return np.arange(len(scores)), scores
 

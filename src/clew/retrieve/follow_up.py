@@ -46,13 +46,16 @@ class WordScores:
 
     by_word: dict[str, Floats]
     total: Floats
+    highest: float
+    """Of the totals, or a tiny number if there is none."""
     chosen: dict[tuple[tuple[str, ...], int], tuple[Ints, Floats]] = field(default_factory=dict)
     """The likeliest passages by the words of a name and the passage it was found in."""
 
 
 def score_words(ctx: Context) -> WordScores:
     """Score every chunk by the content words of the question."""
-    return WordScores(*ctx.view.bm25.scores_by_word(content_words(ctx.question)))
+    by_word, total = ctx.view.bm25.scores_by_word(content_words(ctx.question))
+    return WordScores(by_word, total, max(_TINY, float(total.max())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +89,20 @@ async def ask_for_missing(
     fits: SentenceFits,
     known: Ints,
     words: WordScores,
+    highest: Ints | None = None,
 ) -> WalkHop:
     """Follow the names that the best chunks by `total` mention, except those in `known`.
 
     `fits` are those of facts and of chunks; `words` are the question's words with their scores,
-    from `score_words`.
+    from `score_words`; among the `highest`, if they are known, are the best chunks.
     """
-    rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES)
+    rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES, highest)
     mentions = find_mentions(ctx.view, rows, known)
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
     origins = dict(zip(names.entity.tolist(), rows[names.row].tolist(), strict=True))
     followed = await _look_up(ctx, origins)
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
-    asked = _AskedWords(words, max(_TINY, float(words.total.max())), len(total))
+    asked = _AskedWords(words, words.highest, len(total))
     looked_up = [followed[entity] for entity in names.entity.tolist()]
     likely = _find_likely(ctx.view, looked_up, rows[names.row], asked, fits.chunks, most)
     rarity = _name_rarities([len(name.at) for name in looked_up], len(total))

@@ -19,8 +19,13 @@ ANSWER_MARK = "answer"
 """Value of `by` for entities that are ranked as answers."""
 
 
-def top_positions(scores: Floats, keys: Ints, k: int) -> Ints:
-    """Return the positions of the `k` highest scores; ties go by key, so that runs agree."""
+def top_positions(scores: Floats, keys: Ints, k: int, among: Ints | None = None) -> Ints:
+    """Return the positions of the `k` highest scores; ties go by key, so that runs agree.
+
+    `among` are positions, ascending, that are known to include them: only these are looked at.
+    """
+    if among is not None:
+        return among[top_positions(scores[among], keys[among], k)]
     k = min(k, len(scores))
     if k <= 0:
         return np.zeros(0, np.int64)
@@ -42,9 +47,11 @@ def _threshold(scores: Floats, k: int) -> np.float32:
     return np.float32(np.partition(tops, blocks - k)[blocks - k])
 
 
-def top_hits(scores: Floats, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
-    """Return the `k` highest scores as hits, best first."""
-    at = top_positions(scores, keys, k)
+def top_hits(
+    scores: Floats, keys: Ints, k: int, by: str, among: Ints | None = None
+) -> tuple[Hit, ...]:
+    """Return the `k` highest scores as hits, best first; `among` as for `top_positions`."""
+    at = top_positions(scores, keys, k, among)
     return tuple(map(Hit, at.tolist(), scores[at].tolist(), repeat(by)))
 
 
@@ -52,9 +59,7 @@ def top_known_hits(scores: Estimates, keys: Ints, k: int, by: str) -> tuple[Hit,
     """Return the `k` highest scores as hits; of very many only known ones are looked at."""
     if scores.known is None:
         return top_hits(scores.values, keys, k, by)
-    known = scores.find_known()
-    at = known[top_positions(scores.values[known], keys[known], k)]
-    return tuple(map(Hit, at.tolist(), scores.values[at].tolist(), repeat(by)))
+    return top_hits(scores.values, keys, k, by, scores.find_known())
 
 
 def hit_positions(hits: Sequence[Hit]) -> Ints:

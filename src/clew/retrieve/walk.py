@@ -110,9 +110,10 @@ class Walk:
         reached = start.copy()
         for hop in walk_hops:
             _raise_to(reached, hop)
-        total, jumps = await self._find_missing(ctx, reached, known, scores)
-        ranked = await drop_copies(ctx, total)
-        chunks = top_hits(ranked, view.codes("chunk"), self.top_k, "walk")
+        total, best, jumps = await self._find_missing(ctx, reached, known, scores)
+        ranked = await drop_copies(ctx, total, best)
+        best = best if ranked is total else None
+        chunks = top_hits(ranked, view.codes("chunk"), self.top_k, "walk", best)
         shown = [hit.at for hit in chunks[: self.paths]]
         trails = [walk_hops, *([jump] for jump in jumps)]
         paths = [path for trail in trails for path in trace_paths(view, trail, shown)]
@@ -125,22 +126,28 @@ class Walk:
 
     async def _find_missing(
         self, ctx: Context, reached: Floats, known: Ints, scores: _QuestionScores
-    ) -> tuple[Floats, list[WalkHop]]:
-        """Return the total of every chunk, and the jumps to passages that say what is missing."""
+    ) -> tuple[Floats, Ints | None, list[WalkHop]]:
+        """Return each chunk's total, those with the highest, and jumps to what is missing.
+
+        Among those with the highest totals are all that are wanted; None stands for all chunks.
+        """
         fits, words, jumps = scores.fits, scores.words, list[WalkHop]()
         best = np.zeros_like(reached)
-        total = self._settle(ctx.view, reached, best, scores)
+        total, highest = self._settle(ctx.view, reached, best, scores)
         rounds = self.rounds if self.missing > 0 else 0
         for _ in range(rounds):
-            again = await ask_for_missing(ctx, total, fits, known, words)
+            again = await ask_for_missing(ctx, total, fits, known, words, highest)
             again.weight[again.chunks] *= self.missing
             jumps.append(again)
             _raise_to(best, again)
+            # Totals only rise: the others stay behind those that were highest.
             total[again.chunks] = self._sum_totals(reached, best, scores, again.chunks)
+            if highest is not None:
+                highest = sorted_unique(np.concatenate([highest, again.chunks]))
         if self.beam > 0:
             search = HypothesisSearch(ctx, total, fits, scores.question, known, words)
-            total = total + np.float32(self.beam) * await search.score_passages()
-        return total, jumps
+            return total + np.float32(self.beam) * await search.score_passages(), None, jumps
+        return total, highest, jumps
 
     def _sum_totals(
         self, reached: Floats, best: Floats, scores: _QuestionScores, at: Ints | None = None
@@ -160,15 +167,23 @@ class Walk:
         total += shares[1] * plain[0] + shares[2] * plain[1]
         return total
 
-    def _settle(self, view: View, reached: Floats, best: Floats, scores: _QuestionScores) -> Floats:
-        """Return the total of each chunk; all that may be among the best are compared exactly."""
+    def _settle(
+        self, view: View, reached: Floats, best: Floats, scores: _QuestionScores
+    ) -> tuple[Floats, Ints | None]:
+        """Return the total of each chunk; all that may be among the best are compared exactly.
+
+        Beside the totals: these chunks, if `top_k` of them are ahead of all others for sure.
+        """
         total = self._sum_totals(reached, best, scores)
-        if scores.fits.chunks.known is not None:
-            likely = top_positions(total, view.codes("chunk"), _SETTLED * self.top_k)
-            scores.fits.chunks.at(likely)
-            scores.relevance.at(likely)
-            total[likely] = self._sum_totals(reached, best, scores, likely)
-        return total
+        if scores.fits.chunks.known is None:
+            return total, None
+        likely = top_positions(total, view.codes("chunk"), _SETTLED * self.top_k)
+        others = total[likely[-1]]  # no other has more
+        scores.fits.chunks.at(likely)
+        scores.relevance.at(likely)
+        total[likely] = self._sum_totals(reached, best, scores, likely)
+        is_sure = np.count_nonzero(total[likely] > others) >= self.top_k
+        return total, np.sort(likely) if is_sure else None
 
     async def _score_elements(
         self, ctx: Context, question: Floats, rest: Floats
@@ -267,11 +282,12 @@ class Walk:
         if len(unstated):
             fit = np.concatenate([fit, np.full(len(unstated), np.log(self.unsaid), np.float32)])
         sure = np.log(view.links("owners").weights[claim])
-        sideways, mentioned = _log_rarity(view, self.sideways), _log_rarity(view, self.inward)
         values = (
             fit[owned] + sure + self.fit * fits.chunks.at(owner),
-            fit[beside] + self.fit * stating_fit + sideways[outward.entity[beside]],
-            self.fit * inward_fit[naming] + mentioned[inward.entity[naming]],
+            fit[beside]
+            + self.fit * stating_fit
+            + _log_rarity(view, outward, self.sideways)[beside],
+            self.fit * inward_fit[naming] + _log_rarity(view, inward, self.inward)[naming],
         )
         all_mentions = outward + inward
         edges = (
@@ -289,12 +305,9 @@ def _raise_to(weights: Floats, hop: WalkHop) -> None:
     weights[hop.chunks] = np.maximum(weights[hop.chunks], hop.weight[hop.chunks])
 
 
-def _log_rarity(view: View, weight: float) -> Floats:
-    """Logarithm of the weight of edges by way of each entity; rare names lead on."""
-    key = f"log of rarity, {weight}"
-    if key not in view.memo:
-        view.memo[key] = np.log(weight * view.rarity**2 + 1e-6)
-    found: Floats = view.memo[key]
+def _log_rarity(view: View, mentions: Mentions, weight: float) -> Floats:
+    """Logarithm of the weight of edges by way of each mention; rare names lead on."""
+    found: Floats = np.log(weight * view.rarity[mentions.entity] ** 2 + 1e-6)
     return found
 
 
@@ -331,13 +344,12 @@ def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates
     Of very many chunks it is exact for the best ones, and for any other when it is asked for.
     """
     near, lexical = ctx.estimates("chunk", question), words.total
-    most = max(_TINY, float(lexical.max()))
-    ranges = *_measure_range(near.values), most
+    ranges = *_measure_range(near.values), words.highest
     mixed = _mix_evenly(near.values, lexical, ranges)
     if near.known is not None:
         likely = top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT)
         settled, before = near.at(likely), ranges
-        ranges = *_measure_range(near.values), most
+        ranges = *_measure_range(near.values), words.highest
         if ranges == before:  # the others are as they were
             mixed[likely] = _mix_evenly(settled, lexical[likely], ranges)
         else:

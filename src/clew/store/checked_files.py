@@ -3,7 +3,8 @@
 A mark says how the file was when its checksum was right: its size, its inode, and when it was last
 changed in any way. It holds as long as all of these stay, and for the same checksum. So a file that
 is written to, replaced or restored is checked again; what a disk loses by itself is found by
-`clew verify`, which goes by no marks. They lie beside the generation and are gone with it.
+`clew verify`, which goes by no marks. They lie beside the generation and are gone with it; a note
+of one other file lies beside that.
 """
 
 import json
@@ -50,14 +51,8 @@ class CheckedFiles:
 
     def _describe(self, name: str, held: FileSum) -> Mark | None:
         """What a mark says of a file; None if it is missing or was changed just now."""
-        try:
-            found = (self._folder / f"{name}.npy").stat()
-        except OSError:
-            return None
-        if time_ns() - found.st_ctime_ns < _SETTLED_NS:
-            return None
-        now = [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
-        return [*now, held.size, held.checksum]
+        now = _describe_file(self._folder / f"{name}.npy")
+        return None if now is None else [*now, held.size, held.checksum]
 
     def _load(self) -> dict[str, Mark]:
         if self._marks is None:
@@ -65,3 +60,42 @@ class CheckedFiles:
             with suppress(OSError, ValueError, TypeError):
                 self._marks = dict(json.loads(self._file.read_text(encoding="ascii")))
         return self._marks
+
+
+class FileNote:
+    """A note beside one file: that something was found of all of it, as it is now."""
+
+    def __init__(self, path: Path, found: str) -> None:
+        self._path, self._note = path, path.with_name(f"{path.name}.{found}")
+
+    def holds(self) -> bool:
+        """Whether the file is as it was when the note was written."""
+        with suppress(OSError, ValueError):
+            return bool(json.loads(self._note.read_text("ascii")) == _describe_file(self._path))
+        return False
+
+    def remove(self) -> None:
+        """Remove the note: it is to be found out again."""
+        with suppress(OSError):
+            self._note.unlink(missing_ok=True)
+
+    def write(self) -> None:
+        """Note it of the file as it is now, unless it is small or was changed just now."""
+        now = _describe_file(self._path)
+        if now is None or now[0] < _MIN_MARKED_BYTES:
+            return
+        with suppress(OSError):  # a folder that is read-only
+            written = self._note.with_name(f"{self._note.name}.{os.getpid()}.new")
+            written.write_text(json.dumps(now), encoding="ascii")
+            written.replace(self._note)
+
+
+def _describe_file(path: Path) -> Mark | None:
+    """How a file is; None if it is missing or was changed just now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    if time_ns() - found.st_ctime_ns < _SETTLED_NS:
+        return None
+    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]

@@ -40,7 +40,7 @@ class SignBits:
     """Words × rows: the rows that follow."""
     _whole: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False)
     """Row numbers that were found to be those of all rows, by the array's identity."""
-    _last: dict[str, tuple[NDArray[np.int64], NDArray[np.int32] | None]] = field(
+    _last: dict[str, tuple[NDArray[np.int64], "_Places | None"]] = field(
         default_factory=dict, compare=False
     )
     """Row numbers that were asked for last, and the position of each row in them."""
@@ -88,16 +88,18 @@ class SignBits:
 
         Rows that nobody points to are not looked at; positions without a row are left out.
         """
-        place = self._place(rows)
-        if place is None:
+        places = self._find_places(rows)
+        if places is None:
             distances = self.distances_of(vector, rows)
             limit = find_limit(count_distances(distances, len(vector)), most)
             return find_within(distances, limit, most)
         distances, step = self.distances(vector), _sampling_step(len(rows))
-        sample = distances[rows[::step]]
+        sample = distances[rows[::step][rows[::step] >= 0]]
         counts = np.bincount(sample, minlength=len(vector) + 2)[: len(vector) + 1] * step
-        found = place[find_within(distances, find_limit(counts, most), most)]
-        return np.sort(found[found >= 0]).astype(np.int64)
+        limit = find_limit(counts, most)
+        found = places.of_row[find_within(distances, limit, most)]
+        others = places.others[distances[rows[places.others]] <= limit]
+        return np.sort(np.concatenate([found[found >= 0], others]))
 
     def distances_of(self, vector: Floats, rows: NDArray[np.int64]) -> Distances:
         """Number of differing dimensions of some rows; more than there are for rows below 0."""
@@ -118,21 +120,21 @@ class SignBits:
         found: Distances = np.where(has_row, distances[np.where(has_row, rows, 0)], no_row)
         return found
 
-    def _place(self, rows: NDArray[np.int64]) -> NDArray[np.int32] | None:
-        """The position of each row, -1 for none; None if it is not known.
+    def _find_places(self, rows: NDArray[np.int64]) -> "_Places | None":
+        """The position of each row; None if it is not known.
 
         It is made when the same rows are asked for again: once takes longer than without. Where
-        elements share a row, or have none, there is none.
+        most elements share a row there is none.
         """
-        asked, place = self._last.get("again", (None, None))
+        asked, places = self._last.get("again", (None, None))
         if asked is rows:
-            return place
+            return places
         if self._last.get("once", (None, None))[0] is not rows:
             self._last["once"] = rows, None
             return None
-        place = _invert(rows, len(self))
-        self._last["again"] = rows, place
-        return place
+        places = _invert(rows, len(self))
+        self._last["again"] = rows, places
+        return places
 
     def _is_whole(self, rows: NDArray[np.int64]) -> bool:
         """Whether row numbers are those of all rows; the last array is remembered."""
@@ -172,14 +174,25 @@ def _sampling_step(rows: int) -> int:
     return max(1, rows // _COUNTED_ROWS)
 
 
-def _invert(rows: NDArray[np.int64], count: int) -> NDArray[np.int32] | None:
-    """The position of each of `count` rows, -1 for none; None where some positions share one."""
-    if not len(rows) or rows.min() < 0 or rows.max() >= count:
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """A position of each row, -1 for none, and the other positions: those with a row of another."""
+
+    of_row: NDArray[np.int32]
+    others: NDArray[np.int64]
+
+
+def _invert(rows: NDArray[np.int64], count: int) -> _Places | None:
+    """The position of each of `count` rows; None where most positions share one."""
+    if not len(rows) or rows.max() >= count:
         return None
-    place = np.full(count, -1, np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    shared = np.count_nonzero(place >= 0) < len(rows)
-    return None if shared else place
+    place, positions = np.full(count, -1, np.int32), np.arange(len(rows), dtype=np.int32)
+    if rows.min() < 0:
+        positions = positions[rows >= 0]
+        rows = rows[positions]
+    place[rows] = positions
+    others = positions[place[rows] != positions].astype(np.int64)
+    return None if len(others) > len(positions) // 2 else _Places(place, others)
 
 
 def find_within(distances: Distances, limit: int, most: int) -> NDArray[np.int64]:

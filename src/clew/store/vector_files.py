@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from threading import RLock
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -33,6 +33,7 @@ from clew.store.append_files import (
     read_header,
     read_version,
 )
+from clew.store.checked_files import FileNote
 from clew.store.checksums import checksum_vectors
 from clew.store.ivf_index import MIN_IVF_ROWS, IvfFile, IvfIndex, has_faiss
 from clew.store.row_lookup import RowLookup, parse_hashes
@@ -70,6 +71,7 @@ class VectorFile:
         """`shape_in_use` tells how many rows the tables refer to, should the files be lost."""
         self._path = path
         self._hash_path = path.with_suffix(".hash.npy")
+        self._full_note = FileNote(self._hash_path, "full")  # no row of it is unused
         self._sign_file = SignFile(path.with_suffix(".signs.npy"))
         self._ivf_file = IvfFile(path.with_suffix(".ivf"))
         self._shape_in_use = shape_in_use
@@ -215,6 +217,7 @@ class VectorFile:
     def count_checked_rows(self) -> int:
         """Number of rows, after checking all of both files."""
         with self._lock:
+            self._full_note.remove()
             self._version, self._checked = UNREAD, 0
             self._load_records()
             stored = self._map_rows(len(self._records))
@@ -228,12 +231,14 @@ class VectorFile:
         """Those of the rows in use that hold no vector: beyond the end, or lost to damage."""
         with self._lock:
             self._load_records()
-            rows = rows[rows >= 0]
-            if len(self._records) == 0 or int(rows.max(initial=-1)) >= len(self._records):
+            if int(rows.max(initial=-1)) >= len(self._records):
                 return rows[rows >= len(self._records)]
-            # Hardly ever is any unused: looking at all in order is faster than at those in use.
-            unused = _is_unused(self._records)
-            return rows[unused[rows]] if unused.any() else rows[:0]
+            if self._full_note.holds():
+                return rows[:0]
+            if (unused := _is_unused(self._records)).any():
+                return rows[(rows >= 0) & unused[rows]]
+            self._full_note.write()
+            return rows[:0]
 
     def repair(self) -> bool:
         """Drop damaged vectors, to be computed again; return whether there were any.
@@ -291,9 +296,7 @@ class VectorFile:
         if rows == 0:
             return np.zeros((0, 0), np.float32)
         try:
-            # A mapped file keeps a handle open; a small one is read.
-            how: Literal["r"] | None = "r" if self._path.stat().st_size > _MAX_READ_BYTES else None
-            mapped: Stored = np.load(self._path, mmap_mode=how, allow_pickle=False)
+            mapped: Stored = _map_file(self._path)
         except (*READ_ERRORS, FileNotFoundError) as error:
             raise _damage_error(self._path, error) from error
         known = mapped.dtype in (_HALF, _SINGLE)
@@ -343,19 +346,24 @@ def _replace_rows(path: Path, rows: NDArray[np.generic]) -> None:
     beside.replace(path)
 
 
+def _map_file(path: Path) -> NDArray[Any]:
+    """The rows of a file; a mapped one keeps a handle open, so a small one is read."""
+    how: Literal["r"] | None = "r" if path.stat().st_size > _MAX_READ_BYTES else None
+    return np.asarray(np.load(path, mmap_mode=how, allow_pickle=False))
+
+
 def _load_records(path: Path) -> Records:
     """The rows of a hash file; those of version 0.1 have no checksum, which is 0."""
     try:
-        held = np.load(path, allow_pickle=False)
+        held = _map_file(path)
     except READ_ERRORS as error:
         raise _damage_error(path, error) from error
     if held.ndim == 1 and held.dtype == _RECORD_BYTES:
-        records: Records = held.view(_RECORD_DTYPE)
-        records.flags.writeable = False
-        return records
+        held.flags.writeable = False
+        return held.view(_RECORD_DTYPE)
     if held.ndim != 1 or held.dtype != _HASH_DTYPE:
         raise _damage_error(path, "its header is not that of hashes")
-    records = np.zeros(len(held), _RECORD_DTYPE)
+    records: Records = np.zeros(len(held), _RECORD_DTYPE)
     records["hash"] = held
     return records
 

@@ -67,11 +67,13 @@ class Spread:
         score = _scale_scores(hits)
         number = {name: at for at, name in enumerate(dict.fromkeys(pages))}
         if not broad and len(number) == len(pages):  # no two are of one page
-            return np.argsort(-score, kind="stable").tolist()
+            order: list[int] = np.argsort(-score, kind="stable").tolist()
+            return order
         page = np.array([number[name] for name in pages])
         same_page, similar = page[:, None] == page, _compare_vectors(ctx, hits)
         factors = np.where(same_page, self.broad_page if broad else self.page, 1)
-        costs = self.novelty * np.maximum(similar, 0) if broad else np.zeros_like(similar)
+        novelty = self.novelty if broad else 0.0
+        costs = (novelty * np.maximum(similar, 0)).astype(np.float32)
         costs[same_page & (similar >= _SAME_VECTOR)] = _LAST
         return _put_back(score, factors.astype(np.float32), costs)
 

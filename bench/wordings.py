@@ -2,7 +2,8 @@
 
 `python -m bench.wordings [--write]`. `breadth`: does it want an account or a list? `courtesy`: does
 a clause only address the reader? Every wording of `bench/wordings.json` is asked of a few topics,
-if it has any, and embedded with the default embedder; a logistic model is fitted on the vectors.
+if it has any, and embedded with the default embedder; a logistic model is fitted on the vectors,
+for `breadth` on the shapes of the questions as well.
 `closing`: is the end of a question courtesy? The ends of questions about topics are not.
 `command`: is something to be done, which no document answers? Questions of `breadth` are not.
 Printed is the share of wordings held out that are told rightly. `--write` stores the weights where
@@ -13,7 +14,9 @@ import argparse
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +28,12 @@ from clew.config import Settings
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_embedder
 from clew.retrieve.question import tidy_question
+from clew.retrieve.question_shape import describe_shape
 
 TOPICS = 6  # that each wording is asked of
 RIDGE = 0.3  # pull of the weights towards 0
+SHAPED = frozenset(("breadth",))  # tasks that go by the shape of a question, too
+SHAPE_SCALE, SEEN = 0.2, 24  # how much a shape counts, and texts that must have a feature
 TAIL_WORDS, TAILS = 4, 400  # words cut from the end of a question, and how many such ends
 STEPS = 30  # of Newton's method
 WORDINGS = Path(__file__).with_name("wordings.json")
@@ -71,31 +77,71 @@ def cut_tails(questions: Sequence[str]) -> list[str]:
     return random.Random(0).sample(sorted(tails), min(TAILS, len(tails)))
 
 
+def tabulate_shapes(texts: Sequence[str], names: Sequence[str]) -> NDArray[np.float32]:
+    """Return a row for each text with what its shape has of the named features, scaled."""
+    column = {name: at for at, name in enumerate(names)}
+    table = np.zeros((len(texts), len(names)), np.float32)
+    for row, text in zip(table, texts, strict=True):
+        for name, value in describe_shape(text).items():
+            if name in column:
+                row[column[name]] = SHAPE_SCALE * value
+    return table
+
+
+def choose_features(texts: Sequence[str]) -> list[str]:
+    """Return the features of shapes that enough texts have."""
+    counts = Counter(name for text in texts for name in describe_shape(text))
+    return sorted(name for name, count in counts.items() if count >= SEEN)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The weights of one task, and the share of each answer held out that is right."""
+
+    vector: list[float]
+    """One per dimension, the offset last."""
+    shape: dict[str, float]
+    right: dict[str, float]
+
+
 def fit_task(
-    embed: Embedder, said: dict[str, list[str]], tails: Sequence[str] = ()
-) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Return the weights of one task, and the share of each answer held out that is right."""
+    embed: Embedder, said: dict[str, list[str]], tails: Sequence[str] = (), *, shaped: bool = False
+) -> Fitted:
+    """Fit one task and test it on what is held out."""
     asked = [ask(said[answer], said["topics"]) for answer in ("yes", "no")]
     asked[1] += tails
-    vectors = [asyncio.run(embed(some, role="query")) for some in asked]
+    texts = [text for some in asked for text in some]
+    names = choose_features(texts) if shaped else []
+
+    def tabulate(some: Sequence[str]) -> NDArray[np.float32]:
+        return np.hstack([asyncio.run(embed(some, role="query")), tabulate_shapes(some, names)])
+
     weights = fit(
-        np.vstack(vectors),
+        tabulate(texts),
         np.repeat([1.0, 0.0], [len(some) for some in asked]),
         balanced=bool(tails),
     )
     right = {}
     for answer in ("yes", "no"):
         held = ask(said[f"held_out_{answer}"], said["held_out_topics"])
-        logits = asyncio.run(embed(held, role="query")) @ weights[:-1] + weights[-1]
+        logits = tabulate(held) @ weights[:-1] + weights[-1]
         right[answer] = float(((logits > 0) == (answer == "yes")).mean())
-    return weights, right
+    vector, shape = np.delete(weights, slice(embed.dim, -1)), weights[embed.dim : -1]
+    kept = {
+        name: round(SHAPE_SCALE * float(one), 3) for name, one in zip(names, shape, strict=True)
+    }
+    return Fitted([round(float(one), 3) for one in vector], kept, right)
 
 
 def join_breadth(orders: dict[str, list[str]], broad: dict[str, list[str]]) -> dict[str, list[str]]:
     """Return orders to do something, which no question is, whether it wants breadth or not."""
-    asked = {
-        f"{held}no": [*orders[f"{held}no"], *broad[f"{held}yes"], *broad[f"{held}no"]]
-        for held in ("", "held_out_")
+    asked = {  # every other wording: orders are few
+        "no": [*orders["no"], *broad["yes"][::2], *broad["no"][::2]],
+        "held_out_no": [
+            *orders["held_out_no"],
+            *broad["held_out_yes"],
+            *broad["held_out_no"],
+        ],
     }
     topics = {name: broad[name] for name in ("topics", "held_out_topics")}
     return {**orders, **asked, **topics}
@@ -107,7 +153,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
     embed = create_embedder(Settings().embed, Settings().cache)
-    stored: dict[str, object] = {"embedder": embed.name.partition("/")[0]}
+    shapes: dict[str, dict[str, float]] = {}
+    stored: dict[str, object] = {"embedder": embed.name.partition("/")[0], "shapes": shapes}
     figures = {}
     said = json.loads(WORDINGS.read_text(encoding="utf-8"))
     broad = said["breadth"]
@@ -116,8 +163,10 @@ def main() -> None:
     said["command"] = join_breadth(said["command"], broad)
     for task, wordings in said.items():
         tails = cut_tails(asked) if task == "closing" else ()
-        weights, figures[task] = fit_task(embed, wordings, tails)
-        stored[task] = [round(float(one), 3) for one in weights]
+        fitted = fit_task(embed, wordings, tails, shaped=task in SHAPED)
+        stored[task], figures[task] = fitted.vector, fitted.right
+        if fitted.shape:
+            shapes[task] = fitted.shape
     print_result(
         "wordings", figures, {task: sum(map(len, one.values())) for task, one in said.items()}
     )

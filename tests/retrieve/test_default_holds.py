@@ -17,6 +17,7 @@ from conftest import document, stream
 
 MENU = "[Home](http://x.example/) [News](http://x.example/n) [Contact](http://x.example/c). "
 PLACES = ("Oslen", "Tarmouth", "Vickerby", "Ludgate", "Morwen", "Selby", "Arden", "Quill")
+KEPT = ("fair", "lamp", "goose", "ledger")
 
 
 def web_pages() -> list[Document]:
@@ -116,7 +117,7 @@ async def test_passages_of_one_page_do_not_take_all_places(base: KnowledgeBase) 
     assert "short" in docs(await ask(base, "What does the tide mill at Selby grind?", 3))
 
 
-async def test_an_account_goes_on_with_what_was_not_said(base: KnowledgeBase) -> None:
+async def test_an_account_is_not_the_same_said_eight_times(base: KnowledgeBase) -> None:
     # Eight pages say the same of the mill in other words; one, which fits less, says another thing.
     said = ("stands on the quay", "is on a quay", "was put on the quay", "has its place on a quay")
     same = [
@@ -124,14 +125,15 @@ async def test_an_account_goes_on_with_what_was_not_said(base: KnowledgeBase) ->
         for n, text in enumerate(said)
         for k in range(2)
     ]
-    other = document("other", "Barley was ground by the tide mill until a flood in 1890.", "Flood")
-    await base.take(stream([*same, other]))
-    question = "Describe the history and development of the tide mill of Selby on the quay"
-    passages = (await ask(base, question, 9)).evidence.chunks
+    other = document("other", "Until a flood in 1890 the tide mill of Selby ground barley.", "Flood")
+    rest = [document(f"rest{n}", f"A {one} is kept in Arden.", one) for n, one in enumerate(KEPT)]
+    await base.take(stream([*same, other, *rest]))
+    question = "Describe the history and development of the tide mill of Selby"
+    passages = (await ask(base, question, 12)).evidence.chunks
     found, scores = [one.doc for one in passages], [one.score for one in passages]
     assert scores == sorted(scores, reverse=True)  # though "other" fits less than what follows
     plain = question.replace("Describe the history and development of", "Where is")
-    as_ranked = [passage.doc for passage in (await ask(base, plain, 9)).evidence.chunks]
+    as_ranked = [passage.doc for passage in (await ask(base, plain, 12)).evidence.chunks]
     assert found.index("other") < as_ranked.index("other") == 8
 
 

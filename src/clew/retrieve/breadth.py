@@ -2,9 +2,9 @@
 
 Two look at it. Rules go by how a question is built: an order to give an account, a word for a
 summary, several things asked for by what they matter ("the main …") or by all of them, what a whole
-document says, and how something changed. A linear model on the question's vector, for the default
-embedder, knows wordings that no rule lists, and objects to orders that ask for one fact; it is
-fitted on wordings of our own (`clew.retrieve.wording`).
+document says, and how something changed. A linear model on the question's vector and shape, for the
+default embedder, knows wordings that no rule lists, and objects to orders that ask for one fact; it
+is fitted on wordings of our own (`clew.retrieve.wording`).
 """
 
 import re
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS, strip_courtesy
+from clew.retrieve.question_shape import is_plural
 from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize_question
 
@@ -49,7 +50,6 @@ _ACCOUNT_NOUNS = frozenset(
     """.split()
 )
 _ODD_PLURALS = frozenset("people men women children criteria phenomena data media feet".split())
-_SINGULAR_END = re.compile(r"(?:ss|us|is|ics|news|series|species)\Z")
 _DOCUMENTS = re.compile(
     r"\b(?:these|this|those|the|our|my|your|all)\s+(?:\w+\s+)?"
     r"(?:documents?|corpus|collection|files?|pages?|texts?|papers?|articles?|notes|reports?|"
@@ -169,6 +169,6 @@ def _has_plural(keys: Sequence[str]) -> bool:
             return True
         if key in QUESTION_WORDS and key not in _IMPORTANCE | _TOTALITY | _DETERMINERS:
             return False
-        if len(key) > 2 and key.endswith("s") and not _SINGULAR_END.search(key):
+        if is_plural(key):
             return True
     return False

@@ -1,7 +1,8 @@
 """Judges a text by its wording: linear models on the vectors of the default embedder.
 
-They know more wordings than a list can hold. The weights are fitted on wordings of our own and
-tested on others (`bench/wordings.py`), and stored beside this module.
+They know more wordings than a list can hold. Where it matters how a question is built, its shape
+counts beside its vector. The weights are fitted on wordings of our own and tested on others
+(`bench/wordings.py`), and stored beside this module.
 """
 
 import json
@@ -15,6 +16,7 @@ import numpy as np
 from clew.adapters import AdaptedEmbedder
 from clew.context import Context
 from clew.graph.csr import Floats
+from clew.retrieve.question_shape import describe_shape
 
 Task = Literal["breadth", "courtesy", "closing", "command"]
 
@@ -31,14 +33,28 @@ async def judge(ctx: Context, task: Task, texts: Sequence[str]) -> list[float]:
     """Return for each text the probability of what is asked; ask `can_judge` first."""
     weights = _load_weights()[1][task]
     logits = np.array(await ctx.vectors(texts), np.float32) @ weights[:-1] + weights[-1]
+    logits = logits + [_score_shape(task, text) for text in texts]
     chances: list[float] = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).tolist()
     return chances
 
 
+def _score_shape(task: Task, text: str) -> float:
+    """Return what the shape of a text adds; nothing for a task that goes by vectors alone."""
+    weights = _load_weights()[2].get(task)
+    if not weights:
+        return 0.0
+    return sum(weights.get(name, 0.0) * value for name, value in describe_shape(text).items())
+
+
 @cache
-def _load_weights() -> tuple[str, Mapping[str, Floats]]:
-    """Return the embedder's name, and for each task a weight per dimension with the offset last."""
+def _load_weights() -> tuple[str, Mapping[str, Floats], Mapping[str, Mapping[str, float]]]:
+    """Return the embedder's name, and by task the weights of vectors and of shapes.
+
+    Those of vectors are one per dimension with the offset last.
+    """
     text = files("clew.retrieve").joinpath("wording_weights.json").read_text(encoding="utf-8")
     stored = json.loads(text)
     name: str = stored.pop("embedder")
-    return name, {task: np.array(weights, np.float32) for task, weights in stored.items()}
+    shapes: Mapping[str, Mapping[str, float]] = stored.pop("shapes")
+    vectors = {task: np.array(weights, np.float32) for task, weights in stored.items()}
+    return name, vectors, shapes

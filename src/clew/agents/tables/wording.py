@@ -19,7 +19,10 @@ _MAX_SAMPLE = 16  # … of a value of a column
 
 
 def say_query(query: Query, result: TableResult | None) -> str:
-    """Say what a query asks of its table, and what the rows answer."""
+    """Say what a query asks of its table, and what the rows answer.
+
+    Not how many rows there are: whether that was asked does not depend on the number.
+    """
     table = query.table
     said = f"{say_table(table)}: {_say_sought(query)}"
     timed = _find_timed(query)
@@ -33,7 +36,8 @@ def say_query(query: Query, result: TableResult | None) -> str:
         said += f" without any {say_table(query.unlinked.table)}"
         if some := [say_filter(query.unlinked.table, one) for one in query.unlinked.filters]:
             said += f" where {' and '.join(some)}"
-    answer = ", ".join(result.values[:3])[:_MAX_ANSWER] if result else ""
+    told = result.values[:3] if result and query.wants != "count" else ()
+    answer = ", ".join(told)[:_MAX_ANSWER]
     return f"{said} = {answer}" if answer else said
 
 

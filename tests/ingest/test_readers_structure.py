@@ -302,7 +302,7 @@ async def test_code_is_split_at_its_functions(tmp_path: Path) -> None:
     [found] = await read_all(tmp_path / "a.py", functions)
     assert isinstance(found, Document)
     chunks = BySentences(size=200)(found)
-    assert {chunk.heading for chunk in chunks} == {"def run_0", "def run_1", "def run_2"}
+    assert {chunk.heading for chunk in chunks} == {"run_0", "run_1", "run_2"}
     assert all(c.text.startswith(("# number", "value")) for c in chunks)
 
 

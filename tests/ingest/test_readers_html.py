@@ -177,6 +177,14 @@ async def test_lists_of_links_that_say_something_stay(tmp_path: Path, listing: s
     assert len(read_there.split()) > len((await text(tmp_path, "".join(around))).split()) + 2
 
 
+async def test_lists_keep_their_numbers(tmp_path: Path) -> None:
+    html = (
+        '<ol start="3"><li>Rinse</li><li>Dry</li><li value="9">Press</li></ol><p>Or:</p>'
+        '<ol type="a"><li>Hang</li><li>Fold</li></ol>'
+    )
+    assert await text(tmp_path, html) == "3. Rinse\n4. Dry\n9. Press\n\nOr:\n\na. Hang\nb. Fold"
+
+
 async def test_a_page_that_is_only_an_index_is_skipped(tmp_path: Path) -> None:
     found = await page(tmp_path, f"<body><table>{10 * ENTRIES}</table></body>")
     assert isinstance(found, Skipped)

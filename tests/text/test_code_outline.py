@@ -72,7 +72,8 @@ def test_sections_of_python_nest_and_end() -> None:
         (
             "a.rs",
             "#[derive(Debug)]\npub struct Loom<T> {\n    n: T,\n}\n\nimpl<T> Loom<T> {\n    "
-            "fn new() {}\n}\nimpl fmt::Display for Loom {\n    pub(crate) async fn show(&self) {}\n}\n",
+            "fn new() {}\n}\nimpl fmt::Display for Loom {\n"
+            "    pub(crate) async fn show(&self) {}\n}\n",
             ["Loom", "Loom > new", "Loom > show"],
         ),
         (

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.list_numbers import NumberStyle
 from clew.ingest.readers.navigation import (
     CODE_TAGS,
     NAVIGATION_TAGS,
@@ -18,7 +19,7 @@ from clew.ingest.readers.navigation import (
     PageParts,
     find_parts,
 )
-from clew.ingest.readers.page_text import PageText
+from clew.ingest.readers.page_text import PLAIN_NUMBER, ListNumber, PageText
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.types import Document
 
@@ -98,6 +99,15 @@ _MAX_NOTE_MARK = 6  # characters
 _SENTENCE_ENDS = frozenset('.,;:!?)"”’»。，')
 _CELL_TAGS = frozenset({"td", "th"})
 _SPAN = re.compile(r"\b(colspan|rowspan)\s{0,9}=\s{0,9}[\"']?(\d{1,3})", re.IGNORECASE)
+_NUMBERED_TAGS = frozenset({"ol", "li"})
+_NUMBER = re.compile(r"\s(?:start|value)\s{0,9}=\s{0,9}[\"']?(-?\d{1,5})", re.IGNORECASE)
+_NUMBER_TYPE = re.compile(r"\stype\s{0,9}=\s{0,9}[\"']?([aAiI])\b")
+_NUMBER_STYLES: dict[str, NumberStyle] = {
+    "a": "lower letter",
+    "A": "upper letter",
+    "i": "lower roman",
+    "I": "upper roman",
+}
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
@@ -143,7 +153,8 @@ def extract_page(page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PA
         elif kind == "open":
             spans = _cell_spans(source) if value in _CELL_TAGS else (1, 1)
             notes.open_tag(value, source)
-            page_text.open_tag(value, parts.menus.get(at, ""), spans)
+            numbered = _list_number(source) if value in _NUMBERED_TAGS else PLAIN_NUMBER
+            page_text.open_tag(value, parts.menus.get(at, ""), spans, numbered)
         else:
             notes.close_tag(value)
             page_text.close_tag(value)
@@ -184,6 +195,12 @@ class _NoteMarks:
         if is_note and bare[0] not in "[(":
             return f"[{bare}]"
         return f"^{bare}" if self._raised and before.isdigit() and not self._refers else text
+
+
+def _list_number(source: str) -> ListNumber:
+    number, kind = _NUMBER.search(source), _NUMBER_TYPE.search(source)
+    style = _NUMBER_STYLES[kind[1]] if kind else "decimal"
+    return ListNumber(int(number[1]) if number else None, style)
 
 
 def _cell_spans(source: str) -> tuple[int, int]:

@@ -263,6 +263,6 @@ async def test_a_note_stands_in_the_section_that_refers_to_it(tmp_path: Path) ->
         f'<w:footnote w:id="3">{p("Nowhere referred to.")}</w:footnote></w:footnotes>'
     )
     assert await text(tmp_path, body, styles=styles, footnotes=notes) == (
-        "# Meals\n\nTea is paid.\n\nSoup is not.\n\nNot wine.\n\n# Trips\n\nBy train.\n\n"
+        "# Meals\n\nTea is paid.[^1]\n\nSoup is not.\n\n[^1]: Not wine.\n\n# Trips\n\nBy train.\n\n"
         "Nowhere referred to."
     )

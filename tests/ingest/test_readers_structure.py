@@ -128,8 +128,8 @@ async def test_latex(tmp_path: Path) -> None:
     assert isinstance(found, Document)
     assert found.title == "Maps of Köln"
     assert found.text == (
-        "## Use\n\nDraw maps[1] — 50% by quill.\n\n1. One\n\n2. Two\n\nterm\n:   Means it.\n\n"
-        "| Name: a | Type: int |\n\n```\nquill -a\n```\n\n[1] Of land."
+        "## Use\n\nDraw maps[^1] — 50% by quill.\n\n1. One\n\n2. Two\n\nterm\n:   Means it.\n\n"
+        "| Name: a | Type: int |\n\n```\nquill -a\n```\n\n[^1]: Of land."
     )
 
 
@@ -142,8 +142,32 @@ async def test_latex_notes_and_quantities(tmp_path: Path) -> None:
     [found] = await read_all(tmp_path / "b.tex", source)
     assert isinstance(found, Document)
     assert found.text == (
-        "## Method\n\nFilms of 40 nanometre at 3 metre per second.[1]\n\n[1] Twice.\n\n"
+        "## Method\n\nFilms of 40 nanometre at 3 metre per second.[^1]\n\n[^1]: Twice.\n\n"
         "## Results\n\nThey broke."
+    )
+
+
+async def test_notes_of_restructured_text(tmp_path: Path) -> None:
+    source = (
+        "Dyes\n====\n\nMadder is red [#]_ and fast [2]_. Woad [#woad]_ is blue, as "
+        "[Ploss1962]_ says.\n\n.. [2] Not in light.\n.. [#woad] From leaves.\n.. [#] From roots.\n"
+        ".. [Ploss1962] E. Ploss, Ein Buch.\n"
+    )
+    assert await read_text(tmp_path / "a.rst", source) == (
+        "# Dyes\n\nMadder is red [3] and fast [2]. Woad [1] is blue, as [Ploss1962] says.\n\n"
+        "[2] Not in light.\n\n[1] From leaves.\n\n[3] From roots.\n\n"
+        "[Ploss1962] E. Ploss, Ein Buch."
+    )
+
+
+async def test_notes_of_pages_have_the_marks_of_their_references(tmp_path: Path) -> None:
+    source = (
+        "<p>Madder<sup><a href='#f1'>1</a></sup> and woad<sup><a href='#f2'>[2]</a></sup>, weld"
+        "<sup><a href='#f3'>c</a></sup>.</p><ol><li id=f1>A root. <a href='#r'>↩</a></li></ol>"
+        "<div id=f2><p>2. A leaf.</p></div><p id='f3'>A flower.</p>"
+    )
+    assert await read_text(tmp_path / "a.html", source) == (
+        "Madder[1] and woad[2], weld[c].\n\n[1] A root.\n\n2. A leaf.\n\n[c] A flower."
     )
 
 

@@ -56,7 +56,7 @@ _AS_GOOD, _MORE = 0.7, 0.02  # share of the best score, and of the question's wo
 _PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
 # A row as it is read from a table: each value has the name of its column.
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*(?:; [^\n:;]{1,60}: [^\n;]*)+\.")
-_NOTE_MARK = re.compile(r"(?<=[^\n])\[\^?([^\s\[\]^]{1,20})\](?!\()")
+_NOTE_MARK = re.compile(r"(?<=[^\n])\[(\^?[^\s\[\]^]{1,20})\](?!\()")
 _LOOKED_AT = 5  # passages of which most must have a structure
 _NAMED = 0.5  # confidence from which an answer is named
 _QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)

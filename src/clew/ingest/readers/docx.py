@@ -163,6 +163,7 @@ class BodyHandler:
         self.blocks: list[str] = []
         self.notes = dict(notes)
         """Notes that nothing has referred to yet."""
+        self._noted = 0  # notes that were referred to
         self._section_notes: list[str] = []  # they are written where their section ends
         self.title = ""
         self._title_level: int | None = None
@@ -253,10 +254,16 @@ class BodyHandler:
             at = paragraph.place.level if paragraph.place else 0
             paragraph.place = ListPlace(get_attribute(attributes), at)
         elif tag in _NOTE_REFERENCES:
-            key = (_NOTE_REFERENCES[tag], get_attribute(attributes, "id"))
-            self._section_notes.append(self.notes.pop(key, ""))
+            self._refer_to_note(paragraph, tag, get_attribute(attributes, "id"))
         elif self._runs and tag in _RUN_CHARACTERS:  # outside a run, `tab` is a tab stop
             paragraph.pieces.append(_RUN_CHARACTERS[tag])
+
+    def _refer_to_note(self, paragraph: _Paragraph, tag: str, number: str) -> None:
+        """Mark where a note is referred to; the same mark stands before its text."""
+        if note := self.notes.pop((_NOTE_REFERENCES[tag], number), ""):
+            self._noted += 1
+            self._section_notes.append(f"[^{self._noted}]: {note}")
+            paragraph.pieces.append(f"[^{self._noted}]")
 
     def _close_paragraph(self, paragraph: _Paragraph) -> None:
         text = paragraph.text()
@@ -299,7 +306,7 @@ class BodyHandler:
     def write_notes(self) -> None:
         """Write the notes of the section that ends here."""
         if not self._cells:
-            self.blocks += [note for note in self._section_notes if note]
+            self.blocks += self._section_notes
             self._section_notes = []
 
 

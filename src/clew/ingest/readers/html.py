@@ -93,7 +93,10 @@ def _skip_non_tag(page: str, sign: int, following: str) -> int:
 
 
 _NOTE_REFERENCE = re.compile(r"\bnoteref\b|\bfootnote-?ref(?:erence)?\b", re.IGNORECASE)
-_PAGE_LINK = re.compile(r"\bhref\s{0,9}=\s{0,9}[\"']?[^\"'\s>]{0,200}#", re.IGNORECASE)
+_PAGE_LINK = re.compile(
+    r"\bhref\s{0,9}=\s{0,9}[\"']?[^\"'\s>#]{0,200}#([^\"'\s>]{0,200})", re.IGNORECASE
+)
+_ID = re.compile(r"\sid\s{0,9}=\s{0,9}[\"']?([^\"'\s>]{1,200})", re.IGNORECASE)
 _BACK_LINK = re.compile("[↩⤴↑]\ufe0e?")
 _MAX_NOTE_MARK = 6  # characters
 _SENTENCE_ENDS = frozenset('.,;:!?)"”’»。，')
@@ -152,8 +155,8 @@ def extract_page(page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PA
             page_text.add_text(notes.mark_text(value))
         elif kind == "open":
             spans = _cell_spans(source) if value in _CELL_TAGS else (1, 1)
-            notes.open_tag(value, source)
-            numbered = _list_number(source) if value in _NUMBERED_TAGS else PLAIN_NUMBER
+            mark = notes.open_tag(value, source)
+            numbered = _list_number(source, mark) if value in _NUMBERED_TAGS else PLAIN_NUMBER
             page_text.open_tag(value, parts.menus.get(at, ""), spans, numbered)
         else:
             notes.close_tag(value)
@@ -163,20 +166,33 @@ def extract_page(page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PA
 
 
 class _NoteMarks:
-    """Sets references to notes, and exponents, apart from the words they stand at."""
+    """Sets references to notes, and exponents, apart from the words they stand at.
+
+    A note that has no mark itself gets that of the reference to it.
+    """
 
     def __init__(self) -> None:
         self._raised = False
         self._refers = False
         self._before = ""
+        self._target = ""  # where the link leads that we are in
+        self._marks: dict[str, str] = {}  # of notes by their ids
+        self._due = ""  # the mark of the note that begins
 
-    def open_tag(self, tag: str, source: str) -> None:
-        """Note a raised text, or a link from it to somewhere on the page."""
+    def open_tag(self, tag: str, source: str) -> str:
+        """Note a raised text, or a link from it; return the mark of an item that is a note."""
         if tag == "sup":
             self._raised = True
         elif tag == "a":
-            to_page = self._raised and _PAGE_LINK.search(source) is not None
+            link = _PAGE_LINK.search(source)
+            self._target = link[1] if link else ""
+            to_page = self._raised and link is not None
             self._refers = to_page or _NOTE_REFERENCE.search(source) is not None
+        found = _ID.search(source) if self._marks and "id" in source else None
+        mark = self._marks.pop(found[1], "") if found else ""
+        if mark and tag != "li":
+            self._due = mark
+        return mark if tag == "li" else ""
 
     def close_tag(self, tag: str) -> None:
         """Leave a raised text or a link."""
@@ -189,18 +205,24 @@ class _NoteMarks:
         before, self._before = self._before, text[-1:] or self._before
         if _BACK_LINK.fullmatch(bare):
             return ""
+        if bare and self._due:
+            mark, self._due = self._due, ""
+            has_own = bare[0] in "[(" or re.match(rf"{re.escape(mark)}(?!\w)", bare)
+            return text if has_own else f"[{mark}] {text.lstrip()}"
         if not (self._refers or self._raised) or not bare or len(bare) > _MAX_NOTE_MARK:
             return text
         is_note = self._refers or (before in _SENTENCE_ENDS and bare.isdigit())
+        if self._refers and self._target:
+            self._marks.setdefault(self._target, bare.strip("[]()"))
         if is_note and bare[0] not in "[(":
             return f"[{bare}]"
         return f"^{bare}" if self._raised and before.isdigit() and not self._refers else text
 
 
-def _list_number(source: str) -> ListNumber:
+def _list_number(source: str, mark: str) -> ListNumber:
     number, kind = _NUMBER.search(source), _NUMBER_TYPE.search(source)
     style = _NUMBER_STYLES[kind[1]] if kind else "decimal"
-    return ListNumber(int(number[1]) if number else None, style)
+    return ListNumber(int(number[1]) if number else None, style, mark)
 
 
 def _cell_spans(source: str) -> tuple[int, int]:

@@ -233,8 +233,9 @@ class LatexPage:
         if command in _DROPPED:
             return ""
         if command == "footnote":
-            self._notes.append(f"[{len(self._notes) + 1}] {self.plain(argument)}")
-            return f"[{len(self._notes)}]"
+            # Not as entries of the bibliography, which have numbers alone.
+            self._notes.append(f"[^{len(self._notes) + 1}]: {self.plain(argument)}")
+            return f"[^{len(self._notes)}]"
         if command == "href":
             return self.plain(second)
         if command in _QUANTITIES:

@@ -54,6 +54,8 @@ class ListNumber(NamedTuple):
 
     number: int | None = None
     style: NumberStyle = "decimal"
+    note: str = ""
+    """The mark of an item that is a note."""
 
 
 PLAIN_NUMBER = ListNumber()
@@ -168,7 +170,7 @@ class PageText:
             before = 0 if numbered.number is None else numbered.number - 1
             self._open_container(_Container(tag, count=before, style=numbered.style))
         elif tag == "li":
-            self._open_item(numbered.number)
+            self._open_item(numbered)
         elif tag in {"dt", "dd"}:
             if self._close_container("dd") and tag == "dt":
                 self._out.apart = 2
@@ -213,12 +215,13 @@ class PageText:
         if len(self._containers) < _MAX_CONTAINERS:
             self._containers.append(container)
 
-    def _open_item(self, number: int | None) -> None:
+    def _open_item(self, numbered: ListNumber) -> None:
         self._close_container("li")
         around = self._containers[-1] if self._containers else _Container("ul")
-        around.count = around.count + 1 if number is None else number
+        around.count = around.count + 1 if numbered.number is None else numbered.number
         counted = format_number(around.count, around.style)
         marker = f"{counted}. " if around.tag == "ol" else "- "
+        marker = f"[{numbered.note}] " if numbered.note else marker
         self._open_container(_Container("li", marker, " " * len(marker)))
 
     def _close_container(self, tag: str) -> bool:

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from clew.ingest.readers.decode import decode
@@ -26,6 +27,7 @@ _ROLE = re.compile(r":[\w:.+-]{1,40}:`([^`]*)`|`([^`]*)`(?:__?|:[\w:.+-]{1,40}:)
 # Between single backticks, without a role: code as in Markdown, if its signs say so.
 _CODE = re.compile(r"(?<![`:\w])`([A-Za-z_][\w.]*(?:=[^`\s=][^`\s]{0,40}|\(\)))`(?![`:\w])")
 _LABELLED = re.compile(r"(.*?)\s*<[^<>]*>", re.DOTALL)
+_NOTE_REFERENCE = re.compile(r"\[([^\s\[\]]{1,40})\]_(?![\w])")
 _REFERENCE = re.compile(r"(?<=[A-Za-z0-9])_{1,2}(?=[\s.,;:)|]|$)")
 _SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,40})\|_{0,2}")
 _CODE_DIRECTIVES = frozenset(
@@ -44,7 +46,9 @@ def read_rst(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     """Read reStructuredText; the title is the first heading."""
     text, encoding = decode(read_bytes(source, budget))
     page = _Page()
-    page.read(clean(text).expandtabs(8).split("\n"), 0)
+    lines = clean(text).expandtabs(8).split("\n")
+    page.number_notes(lines)
+    page.read(lines, 0)
     written = page.writer.text()
     metadata: dict[str, Any] = {"format": "rst", "encoding": encoding}
     if page.writer.marked:
@@ -60,6 +64,26 @@ class _Page:
         self.title = ""
         self._levels: list[str] = []  # adornments by level, in order of appearance
         self._begun = False
+        self._note_numbers: dict[str, str] = {}  # of notes without a number of their own
+        self._unnamed: dict[str, int] = {"refers": 0, "note": 0}
+
+    def number_notes(self, lines: list[str]) -> None:
+        """Give notes that are numbered by themselves the next free numbers, in order."""
+        labels = [found[1] for line in lines if (found := _FOOTNOTE.fullmatch(line.strip()))]
+        taken = {label for label in labels if label.isdigit()}
+        free = (str(number) for number in count(1) if str(number) not in taken)
+        unnamed = count(1)
+        for label in labels:
+            if label.startswith("#"):
+                key = label if label != "#" else f"#{next(unnamed)}"
+                self._note_numbers.setdefault(key, next(free))
+
+    def _note_mark(self, label: str, of: str) -> str:
+        """Return the number of a note or of a reference to one; those without a name in order."""
+        if label == "#":
+            self._unnamed[of] += 1
+            label = f"#{self._unnamed[of]}"
+        return f"[{self._note_numbers.get(label, label.lstrip('#'))}]"
 
     def read(self, lines: list[str], depth: int) -> None:
         """Read blocks of lines without a common indent."""
@@ -163,7 +187,7 @@ class _Page:
     def _read_directive(self, line: str, body: list[str], depth: int) -> None:
         if found := _FOOTNOTE.fullmatch(line):
             text = " ".join([found[2], *body])
-            self.writer.paragraph(f"[{found[1]}] {self._inline(text)}")
+            self.writer.paragraph(f"{self._note_mark(found[1], 'note')} {self._inline(text)}")
             return
         found = _DIRECTIVE.fullmatch(line)
         if found is None or _TARGET.match(line):
@@ -209,6 +233,7 @@ class _Page:
         text = _LITERAL.sub(r"\1", text)
         self.writer.marked.update(found[1] for found in _CODE.finditer(text))
         text = _ROLE.sub(_role_text, text)
+        text = _NOTE_REFERENCE.sub(lambda one: self._note_mark(one[1], "refers"), text)
         text = _REFERENCE.sub("", _SUBSTITUTION.sub(r"\1", text))
         return re.sub(r"\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*", r"\1\2", text).replace("\\ ", "")
 

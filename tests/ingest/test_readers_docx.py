@@ -266,3 +266,14 @@ async def test_a_note_stands_in_the_section_that_refers_to_it(tmp_path: Path) ->
         "# Meals\n\nTea is paid.[^1]\n\nSoup is not.\n\n[^1]: Not wine.\n\n# Trips\n\nBy train.\n\n"
         "Nowhere referred to."
     )
+
+
+async def test_hidden_text_and_descriptions_of_images(tmp_path: Path) -> None:
+    hidden = "<w:r><w:rPr><w:vanish{}/></w:rPr><w:t>{}</w:t></w:r>".format
+    paragraph_mark = "<w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr>"
+    image = '<wp:docPr xmlns:wp="wp" name="Picture 1" descr="Two men at a vat."/>'
+    body = (
+        f"<w:p>{paragraph_mark}{hidden('', 'No.')}{hidden(' w:val=' + repr('0'), 'Yes.')}"
+        f"<w:r><w:drawing>{image}</w:drawing></w:r></w:p>"
+    )
+    assert await text(tmp_path, body) == "Yes. (image: Two men at a vat)"

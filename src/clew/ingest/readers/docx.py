@@ -16,6 +16,7 @@ from clew.ingest.readers.docx_lists import (
     read_level,
     write_item,
 )
+from clew.ingest.readers.markup import describe_image
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document
 from clew.ingest.readers.table_text import write_table
 from clew.types import Document
@@ -35,6 +36,7 @@ _TITLE_LEVEL = 0
 _DROPPED_TAGS = frozenset({"Fallback", "del", "moveFrom", "pPrChange", "rPrChange"})
 _TABLE_TAGS = frozenset({"tbl", "tr", "tc"})
 _MAX_DEPTH = 12  # of tables in tables: deeper ones are read as text of the cell they are in
+_OFF = frozenset({"0", "false", "off"})
 _RUN_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 
 
@@ -170,7 +172,7 @@ class BodyHandler:
         self._styles = styles
         self._steps: dict[int, int] = {}  # numbered paragraphs in a row, by level
         self._dropped = 0
-        self._runs = 0
+        self._runs: list[bool] = []  # those that are open, and whether they are hidden
         self._in_text = False
         # Stacks, because cells hold tables and paragraphs hold text boxes.
         self._paragraphs: list[_Paragraph] = []
@@ -188,7 +190,7 @@ class BodyHandler:
         if tag == "p":
             self._paragraphs.append(_Paragraph())
         elif tag == "r":
-            self._runs += 1
+            self._runs.append(False)
         elif tag == "t":
             self._in_text = True
         elif tag in _TABLE_TAGS:
@@ -203,7 +205,7 @@ class BodyHandler:
         elif tag == "t":
             self._in_text = False
         elif tag == "r":
-            self._runs -= 1
+            self._runs.pop()
         elif tag == "p":
             self._close_paragraph(self._paragraphs.pop())
         elif tag in _TABLE_TAGS:
@@ -233,7 +235,8 @@ class BodyHandler:
 
     def characters(self, text: str) -> None:
         """Collect a run's text."""
-        if self._in_text and not self._dropped and self._paragraphs:
+        hidden = self._runs and self._runs[-1]
+        if self._in_text and not self._dropped and self._paragraphs and not hidden:
             self._paragraphs[-1].pieces.append(text)
 
     def _apply_property(self, paragraph: _Paragraph, tag: str, attributes: dict[str, str]) -> None:
@@ -255,6 +258,10 @@ class BodyHandler:
             paragraph.place = ListPlace(get_attribute(attributes), at)
         elif tag in _NOTE_REFERENCES:
             self._refer_to_note(paragraph, tag, get_attribute(attributes, "id"))
+        elif tag == "vanish" and self._runs:  # outside a run it hides the mark of the paragraph
+            self._runs[-1] = get_attribute(attributes) not in _OFF
+        elif tag == "docPr":
+            paragraph.pieces.append(describe_image(get_attribute(attributes, "descr")))
         elif self._runs and tag in _RUN_CHARACTERS:  # outside a run, `tab` is a tab stop
             paragraph.pieces.append(_RUN_CHARACTERS[tag])
 

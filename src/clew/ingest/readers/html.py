@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.list_numbers import NumberStyle
+from clew.ingest.readers.markup import describe_image
 from clew.ingest.readers.navigation import (
     CODE_TAGS,
     NAVIGATION_TAGS,
@@ -99,9 +100,12 @@ _PAGE_LINK = re.compile(
 _ID = re.compile(r"\sid\s{0,9}=\s{0,9}[\"']?([^\"'\s>]{1,200})", re.IGNORECASE)
 _BACK_LINK = re.compile("[↩⤴↑]\ufe0e?")
 _MAX_NOTE_MARK = 6  # characters
+_MAX_SYMBOL = 3  # letters of a unit or a variable that has a power
+_MAX_WORD = 8
 _SENTENCE_ENDS = frozenset('.,;:!?)"”’»。，')
 _CELL_TAGS = frozenset({"td", "th"})
 _SPAN = re.compile(r"\b(colspan|rowspan)\s{0,9}=\s{0,9}[\"']?(\d{1,3})", re.IGNORECASE)
+_ALT = re.compile(r"\salt\s{0,9}=\s{0,9}(?:\"([^\"]*+)\"|'([^']*+)')", re.IGNORECASE)
 _NUMBERED_TAGS = frozenset({"ol", "li"})
 _NUMBER = re.compile(r"\s(?:start|value)\s{0,9}=\s{0,9}[\"']?(-?\d{1,5})", re.IGNORECASE)
 _NUMBER_TYPE = re.compile(r"\stype\s{0,9}=\s{0,9}[\"']?([aAiI])\b")
@@ -158,6 +162,8 @@ def extract_page(page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PA
             mark = notes.open_tag(value, source)
             numbered = _list_number(source, mark) if value in _NUMBERED_TAGS else PLAIN_NUMBER
             page_text.open_tag(value, parts.menus.get(at, ""), spans, numbered)
+            if value == "img" and (alt := _ALT.search(source)):
+                page_text.add_text(describe_image(html.unescape(alt[1] or alt[2] or "")))
         else:
             notes.close_tag(value)
             page_text.close_tag(value)
@@ -174,7 +180,7 @@ class _NoteMarks:
     def __init__(self) -> None:
         self._raised = False
         self._refers = False
-        self._before = ""
+        self._before = ""  # the text before, as far as one word may reach
         self._target = ""  # where the link leads that we are in
         self._marks: dict[str, str] = {}  # of notes by their ids
         self._due = ""  # the mark of the note that begins
@@ -202,7 +208,8 @@ class _NoteMarks:
     def mark_text(self, text: str) -> str:
         """Return a text with its mark: `[1]` of a note, `^6` of a number."""
         bare = text.strip()
-        before, self._before = self._before, text[-1:] or self._before
+        word, self._before = self._before, (self._before + text)[-_MAX_WORD:]
+        before = word[-1:]
         if _BACK_LINK.fullmatch(bare):
             return ""
         if bare and self._due:
@@ -211,12 +218,22 @@ class _NoteMarks:
             return text if has_own else f"[{mark}] {text.lstrip()}"
         if not (self._refers or self._raised) or not bare or len(bare) > _MAX_NOTE_MARK:
             return text
-        is_note = self._refers or (before in _SENTENCE_ENDS and bare.isdigit())
+        ends = before in _SENTENCE_ENDS or word[-_MAX_SYMBOL - 1 :].isalpha()
+        is_note = self._refers or (ends and len(word) > _MAX_SYMBOL and bare.isdigit())
         if self._refers and self._target:
             self._marks.setdefault(self._target, bare.strip("[]()"))
         if is_note and bare[0] not in "[(":
             return f"[{bare}]"
-        return f"^{bare}" if self._raised and before.isdigit() and not self._refers else text
+        return f"^{bare}" if self._raised and not self._refers and _is_power(word, bare) else text
+
+
+def _is_power(before: str, raised: str) -> bool:
+    """Whether what is raised is a power: `10⁶`, `2ⁿ`, `m²`; not `1ˢᵗ`, nor a note at a word."""
+    number = raised.lstrip("+-−").isdigit()
+    if before[-1:].isdigit():
+        return number or len(raised) == 1
+    word = re.search(r"[^\W\d_]*+\Z", before)
+    return number and word is not None and 0 < len(word[0]) <= _MAX_SYMBOL
 
 
 def _list_number(source: str, mark: str) -> ListNumber:

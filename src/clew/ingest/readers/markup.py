@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 
 _MAX_CONTAINERS = 12  # what is nested deeper is not indented further
 _MAX_TERMS = 400
+_LEAST_WORDS = 3  # of a description that says something
+_PUNCTUATION = ".,:;!?()\"'“”’"
 _BODY, _INDENT = ":   ", "    "
+
+
+def describe_image(said: str) -> str:
+    """Return the description of an image as text; "" if it is a label or the name of a file."""
+    said = " ".join(said.split())
+    words = sum(word.strip(_PUNCTUATION).isalpha() for word in said.split())
+    return f" (image: {said.rstrip('.')}) " if words >= _LEAST_WORDS else ""
 
 
 @dataclass(slots=True)

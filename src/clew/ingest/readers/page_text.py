@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from clew.ingest.readers.hidden_parts import is_ended_by
 from clew.ingest.readers.list_numbers import NumberStyle, format_number
 from clew.ingest.readers.table_text import Cell, Table
 
@@ -114,6 +115,8 @@ class PageText:
         self._in_title = tag == "title" and self._inside in {"", "head"} and not self._title
         if tag == "body" and self._inside == "head":  # the head's closing tag is optional
             self._inside = ""
+        if is_ended_by(self._inside, tag):
+            self._inside = ""
         if self._inside:
             self._depth += tag == self._inside
         elif dropped_as or tag in self._dropped:
@@ -128,7 +131,7 @@ class PageText:
             self._in_title = False
         if self._inside:
             self._depth -= tag == self._inside
-            if self._depth <= 0:
+            if self._depth <= 0 or is_ended_by(self._inside, tag, closing=True):
                 self._inside = ""
             return
         if tag in _INLINE_CODE_TAGS:

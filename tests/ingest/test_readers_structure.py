@@ -171,6 +171,20 @@ async def test_notes_of_pages_have_the_marks_of_their_references(tmp_path: Path)
     )
 
 
+async def test_a_short_standard_whose_last_page_has_no_foot(tmp_path: Path) -> None:
+    text = (
+        f"{' ' * 28}Tides\n\n1.  Scope\n\n   The gauge is read at high water, and the height is\n"
+        f"   written down by the warden of the harbour within\n\n\n"
+        f"Holm{' ' * 20}Draft{' ' * 20}1 of 3\n\f\nTides 7{' ' * 20}May 1990\n\n"
+        f"   10 minutes of it.\n\n2.  Gauge\n\n   It is of oak.\n\n"
+        f"Holm{' ' * 20}Draft{' ' * 20}2 of 3\n\f\nTides 7{' ' * 20}May 1990\n\n"
+        f"3.  Log\n\n   It is of paper.\n"
+    )
+    found = await read_text(tmp_path / "a.txt", text)
+    assert "harbour within\n10 minutes of it." in found
+    assert "Draft" not in found and "Tides 7" not in found
+
+
 async def test_a_standard_on_pages(tmp_path: Path) -> None:
     bodies = [f"   The {word} of it goes on\n   for two {word}s.\n" for word in ("a", "b", "c")]
     pages = [

@@ -160,9 +160,7 @@ def has_examples(text: str) -> bool:
 
 def find_note(text: str, mark: str) -> Span | None:
     """Return where a text has the footnote of a mark: "[1] …", or "[^1]: …" of the mark "^1"."""
-    found = re.search(
-        rf"^[ \t]*(\[{re.escape(mark)}\]:?[ \t]+\S.*{_NOTE_END}", text, re.MULTILINE
-    )
+    found = re.search(rf"^[ \t]*(\[{re.escape(mark)}\]:?[ \t]+\S.*{_NOTE_END}", text, re.MULTILINE)
     return found.span(1) if found else None
 
 

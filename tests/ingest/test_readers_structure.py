@@ -270,6 +270,55 @@ async def test_a_presentation(tmp_path: Path) -> None:
     assert found.text[found.page_starts[1] :].startswith("## Second")
 
 
+def chart(title: str, *series: tuple[str, str, list[tuple[str, str]]]) -> str:
+    """Return the part of a chart: its title, and series with their number format and points."""
+
+    def points(values: list[str]) -> str:
+        return "".join(f'<pt idx="{at}"><v>{value}</v></pt>' for at, value in enumerate(values))
+
+    written = "".join(
+        f"<ser><tx><pt><v>{name}</v></pt></tx><cat>{points([a for a, _ in pairs])}</cat>"
+        f"<val><formatCode>{shown}</formatCode>{points([b for _, b in pairs])}</val></ser>"
+        for name, shown, pairs in series
+    )
+    axis = "<catAx><title><t>Month</t></title></catAx>"
+    return f"<c><chart><title><t>{title}</t></title>{written}{axis}</chart></c>"
+
+
+async def test_charts_and_speaker_notes(tmp_path: Path) -> None:
+    link = '<R><Relationship Id="c" Target="../charts/chart3.xml"/>{}</R>'.format
+    notes = '<Relationship Id="n" Target="../notesSlides/notesSlide1.xml"/>'
+    text = '<p:sp><a:p xmlns:a="a"><a:t>{}</a:t></a:p></p:sp>'.format
+    drawn = chart(
+        "Honey",
+        ("Jars", "0.0", [("May", "41.000000000000007"), ("June", "60")]),
+        ("Share", "0%", [("May", "0.4")]),
+    )
+    framed = '<c:chart xmlns:c="c" xmlns:r="r" r:id="c"/>'
+    deck = pack(
+        {
+            "ppt/presentation.xml": '<p:x xmlns:p="p"/>',
+            "ppt/slides/slide1.xml": f'<p:x xmlns:p="p">{text("Sales")}{framed}</p:x>',
+            "ppt/slides/_rels/slide1.xml.rels": link(notes),
+            "ppt/notesSlides/notesSlide1.xml": f'<p:x xmlns:p="p">{text("Pause here.")}</p:x>',
+            "ppt/charts/chart3.xml": drawn,
+        }
+    )
+    rows = "| Month: May | Jars: 41 | Share: 40 % |\n| Month: June | Jars: 60 |"
+    shown = f"Chart: Honey\n\n{rows}"
+    assert await read_text(tmp_path / "a.pptx", deck) == (
+        f"Sales\n\n{shown}\n\nSpeaker notes: Pause here."
+    )
+    letter = pack(
+        {
+            "word/document.xml": f'<w:x xmlns:w="w"><w:p><w:r>{framed}</w:r></w:p></w:x>',
+            "word/_rels/document.xml.rels": link("").replace("../", ""),
+            "word/charts/chart3.xml": drawn,
+        }
+    )
+    assert await read_text(tmp_path / "a.docx", letter) == shown
+
+
 async def test_a_book(tmp_path: Path) -> None:
     raw = pack(
         {
@@ -298,6 +347,16 @@ async def test_a_notebook(tmp_path: Path) -> None:
     info = {"language_info": {"name": "python"}}
     text = await read_text(tmp_path / "a.ipynb", json.dumps({"cells": cells, "metadata": info}))
     assert text == "# Maps\nOf land.\n\n```python\ndraw()\n```\n\n```\na map\n```"
+
+
+async def test_errors_of_a_notebook_are_read_and_pictures_are_not(tmp_path: Path) -> None:
+    error = {"output_type": "error", "ename": "KeyError", "evalue": "\x1b[31m'tide'\x1b[0m"}
+    figure = {"data": {"image/png": "iVBO", "text/plain": ["<Figure size 640x480 with 1 Axes>"]}}
+    lines = {"data": {"text/plain": "[<matplotlib.lines.Line2D at 0x7f>,\n <b at 0x8>]"}}
+    compared = {"output_type": "stream", "text": "a < b > c"}
+    cell = {"cell_type": "code", "source": "", "outputs": [error, figure, lines, compared]}
+    text = await read_text(tmp_path / "a.ipynb", json.dumps({"cells": [cell]}))
+    assert text == "```\nKeyError: 'tide'\n```\n\n```\na < b > c\n```"
 
 
 MAIL = "From: Ilse <i@example.org>\nTo: Anton\nSubject: Re: =?utf-8?q?K=C3=B6ln?=\n"

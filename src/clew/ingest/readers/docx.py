@@ -4,8 +4,9 @@ Tables are written row by row with the labels of their columns.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from clew.errors import InputError
 from clew.ingest.readers.archive import Archive, get_attribute, open_archive
@@ -17,6 +18,7 @@ from clew.ingest.readers.docx_lists import (
     write_item,
 )
 from clew.ingest.readers.markup import describe_image
+from clew.ingest.readers.office_charts import read_charts
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document
 from clew.ingest.readers.table_text import write_table
 from clew.types import Document
@@ -47,7 +49,8 @@ def read_docx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
         for part, handler in ((_STYLES, styles), (_NUMBERING, styles.numbering)):
             if part in archive.names:
                 archive.parse(part, handler)
-        body = BodyHandler(styles, _parse_notes(archive, styles))
+        notes = _parse_notes(archive, styles)
+        body = BodyHandler(styles, notes, read_charts(archive, _BODY))
         archive.parse(_BODY, body)
         body.write_notes()
         if not body.title and _PROPERTIES in archive.names:
@@ -161,7 +164,12 @@ class _Paragraph:
 class BodyHandler:
     """Converts the body to blocks of text, in document order."""
 
-    def __init__(self, styles: StyleHandler, notes: dict[tuple[str, str], str]) -> None:
+    def __init__(
+        self,
+        styles: StyleHandler,
+        notes: dict[tuple[str, str], str],
+        charts: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.blocks: list[str] = []
         self.notes = dict(notes)
         """Notes that nothing has referred to yet."""
@@ -170,6 +178,7 @@ class BodyHandler:
         self.title = ""
         self._title_level: int | None = None
         self._styles = styles
+        self._charts = charts
         self._steps: dict[int, int] = {}  # numbered paragraphs in a row, by level
         self._dropped = 0
         self._runs: list[bool] = []  # those that are open, and whether they are hidden
@@ -256,10 +265,17 @@ class BodyHandler:
         elif tag == "numId":
             at = paragraph.place.level if paragraph.place else 0
             paragraph.place = ListPlace(get_attribute(attributes), at)
-        elif tag in _NOTE_REFERENCES:
+        else:
+            self._add_from_run(paragraph, tag, attributes)
+
+    def _add_from_run(self, paragraph: _Paragraph, tag: str, attributes: dict[str, str]) -> None:
+        """Add what a run holds beside its text: a note, a chart, an image, a tab."""
+        if tag in _NOTE_REFERENCES:
             self._refer_to_note(paragraph, tag, get_attribute(attributes, "id"))
         elif tag == "vanish" and self._runs:  # outside a run it hides the mark of the paragraph
             self._runs[-1] = get_attribute(attributes) not in _OFF
+        elif tag == "chart" and (chart := self._charts.get(get_attribute(attributes, "id"))):
+            self._append_block(chart)
         elif tag == "docPr":
             paragraph.pieces.append(describe_image(get_attribute(attributes, "descr")))
         elif self._runs and tag in _RUN_CHARACTERS:  # outside a run, `tab` is a tab stop

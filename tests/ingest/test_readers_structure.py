@@ -147,6 +147,40 @@ async def test_latex_notes_and_quantities(tmp_path: Path) -> None:
     )
 
 
+async def test_references_of_latex(tmp_path: Path) -> None:
+    source = (
+        "\\begin{document}\\begin{abstract}On \\ref{sec:dye}.\\end{abstract}\n"
+        "\\section{The \\emph{vat}}\\label{sec:vat} See \\autoref{sec:dye}, Table~\\ref{t:b}, "
+        "\\eqref{e} and \\ref{none}.\n\\subsection[Short]{Dyes}\\label{sec:dye}\n"
+        "\\begin{table}\\caption*{No number}\\end{table}"
+        "\\begin{table}\\caption{Roots}\\label{t:a}\\end{table}\n"
+        "\\begin{table*}\\caption[L]{Leaves of \\ref{sec:vat}}\\label{t:b}\\end{table*}\n"
+        "\\begin{equation}x\\label{e}\\end{equation}\n\\end{document}"
+    )
+    text = await read_text(tmp_path / "a.tex", source)
+    assert text.startswith("## Abstract\n\nOn Dyes.\n\n## The vat\n\n")
+    assert "See Section Dyes, Table 2, (1) and none." in text
+    assert "No number\n\nTable 1: Roots\n\nTable 2: Leaves of The vat\n\nx" in text
+
+
+async def test_fields_and_substitutions_of_restructured_text(tmp_path: Path) -> None:
+    source = (
+        "Vats\n====\n\n:Last changed: May\n\nA |vat| holds |n|.\n\n"
+        ".. |vat| replace:: vat of\n   *oak*\n\n.. py:function:: fill(litres)\n\n"
+        "   Fills it.\n\n   :param int litres: how much\n"
+        "   :raises Full: where it is full\n   :returns: what is left\n"
+    )
+    [found] = await read_all(tmp_path / "a.rst", source)
+    assert isinstance(found, Document)
+    assert found.text == (
+        "# Vats\n\nLast changed\n:   May\n\nA vat of oak holds n.\n\nfill(litres)\n"
+        ":   Fills it.\n\n    litres\n    :   param, int: how much\n\n"
+        "    Full\n    :   raises: where it is full\n\n"
+        "    returns\n    :   what is left"
+    )
+    assert set(found.metadata["terms"]) == {"fill(litres)", "litres", "Full"}
+
+
 async def test_notes_of_restructured_text(tmp_path: Path) -> None:
     source = (
         "Dyes\n====\n\nMadder is red [#]_ and fast [2]_. Woad [#woad]_ is blue, as "

@@ -67,7 +67,7 @@ class MarkupWriter:
         """Write the rows of a table."""
         self._write(lines)
 
-    def term(self, text: str) -> None:
+    def term(self, text: str, *, is_name: bool = True) -> None:
         """Write a term; the body that follows is opened by `open_body`."""
         text = " ".join(text.split())
         if not text:
@@ -75,7 +75,7 @@ class MarkupWriter:
         if not self._after_term:
             self._gap()
         self._lines.append(self._prefix() + text)
-        self.marked[text] += 1
+        self.marked.update([text] if is_name else [])
         self._after_term = True
 
     def open_body(self) -> None:

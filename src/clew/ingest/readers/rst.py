@@ -30,6 +30,7 @@ _LABELLED = re.compile(r"(.*?)\s*<[^<>]*>", re.DOTALL)
 _NOTE_REFERENCE = re.compile(r"\[([^\s\[\]]{1,40})\]_(?![\w])")
 _REFERENCE = re.compile(r"(?<=[A-Za-z0-9])_{1,2}(?=[\s.,;:)|]|$)")
 _SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,40})\|_{0,2}")
+_REPLACEMENT = re.compile(r"\.\.[ \t]+\|([^|\n]{1,40})\|[ \t]+replace::[ \t]*(.*)")
 _CODE_DIRECTIVES = frozenset(
     "code code-block sourcecode highlight parsed-literal literalinclude prompt doctest testcode "
     "testoutput productionlist math graphviz".split()
@@ -47,6 +48,7 @@ def read_rst(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     text, encoding = decode(read_bytes(source, budget))
     page = _Page()
     lines = clean(text).expandtabs(8).split("\n")
+    page.read_substitutes(lines)
     page.number_notes(lines)
     page.read(lines, 0)
     written = page.writer.text()
@@ -64,8 +66,16 @@ class _Page:
         self.title = ""
         self._levels: list[str] = []  # adornments by level, in order of appearance
         self._begun = False
+        self._substitutes: dict[str, str] = {}
         self._note_numbers: dict[str, str] = {}  # of notes without a number of their own
         self._unnamed: dict[str, int] = {"refers": 0, "note": 0}
+
+    def read_substitutes(self, lines: list[str]) -> None:
+        """Read what stands for `|name|` in the text."""
+        for at, line in enumerate(lines):
+            if found := _REPLACEMENT.fullmatch(line):
+                said = " ".join([found[2], *_dedent(lines[at + 1 : _body_end(lines, at + 1)])])
+                self._substitutes[found[1]] = " ".join(said.split())
 
     def number_notes(self, lines: list[str]) -> None:
         """Give notes that are numbered by themselves the next free numbers, in order."""
@@ -142,7 +152,7 @@ class _Page:
         ):
             return self._definition(found[1], [found[2] or "", *body], depth, after)
         if found := _FIELD.fullmatch(line):
-            return self._definition(found[1], [found[2] or "", *body], depth, after)
+            return self._read_field(found, body, depth, after)
         if (
             body
             and body[0]
@@ -153,9 +163,21 @@ class _Page:
             return self._definition(self._inline(line), body, depth, after)
         return self._read_paragraph(lines, at)
 
-    def _definition(self, term: str, body: list[str], depth: int, after: int) -> int:
+    def _read_field(self, found: re.Match[str], body: list[str], depth: int, after: int) -> int:
+        """Read a field; in a description, `:param path:` is about `path`, which is the term."""
+        said = [found[2] or "", *body]
+        kind, _, argument = found[1].partition(" ")
+        if not (depth and argument and kind.islower()):
+            return self._definition(found[1], said, depth, after, is_name=False)
+        value_type, _, name = argument.strip().rpartition(" ")
+        kind = f"{kind}, {value_type}" if value_type else kind
+        return self._definition(name.lstrip("*"), [f"{kind}: {said[0]}", *body], depth, after)
+
+    def _definition(
+        self, term: str, body: list[str], depth: int, after: int, *, is_name: bool = True
+    ) -> int:
         self._begun = True
-        self.writer.term(self._inline(term))
+        self.writer.term(self._inline(term), is_name=is_name)
         self.writer.open_body()
         self._read_inner(body, depth)
         return after
@@ -234,7 +256,8 @@ class _Page:
         self.writer.marked.update(found[1] for found in _CODE.finditer(text))
         text = _ROLE.sub(_role_text, text)
         text = _NOTE_REFERENCE.sub(lambda one: self._note_mark(one[1], "refers"), text)
-        text = _REFERENCE.sub("", _SUBSTITUTION.sub(r"\1", text))
+        text = _SUBSTITUTION.sub(lambda one: self._substitutes.get(one[1], one[1]), text)
+        text = _REFERENCE.sub("", text)
         return re.sub(r"\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*", r"\1\2", text).replace("\\ ", "")
 
 

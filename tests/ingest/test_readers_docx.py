@@ -76,6 +76,62 @@ async def test_steps_of_a_numbered_style_are_numbered(tmp_path: Path) -> None:
     assert found == "1. Stop.\n\n2. Start.\n\nText.\n\n1. Go."
 
 
+def numbered(number: int, level: int = 0) -> str:
+    return f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>'
+
+
+def level(at: int, style: str, shown: str, start: int = 1) -> str:
+    return (
+        f'<w:lvl w:ilvl="{at}"><w:start w:val="{start}"/><w:numFmt w:val="{style}"/>'
+        f'<w:lvlText w:val="{shown}"/></w:lvl>'
+    )
+
+
+NUMBERING = (
+    f'<w:numbering {W}><w:abstractNum w:abstractNumId="7">{level(0, "decimal", "%1.")}'
+    f"{level(1, 'lowerLetter', '%2)')}{level(2, 'bullet', 'o')}</w:abstractNum>"
+    f'<w:abstractNum w:abstractNumId="8">{level(0, "upperRoman", "%1.", 4)}'
+    f"{level(1, 'decimal', '%1.%2')}</w:abstractNum>"
+    '<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num>'
+    '<w:num w:numId="2"><w:abstractNumId w:val="7"/><w:lvlOverride w:ilvl="0">'
+    '<w:startOverride w:val="1"/></w:lvlOverride></w:num>'
+    '<w:num w:numId="3"><w:abstractNumId w:val="8"/></w:num></w:numbering>'
+)
+
+
+async def test_lists_are_numbered_as_word_shows_them(tmp_path: Path) -> None:
+    body = (
+        p("Stop.", numbered(1))
+        + p("Wait.", numbered(1))
+        + p("An hour.", numbered(1, 1))
+        + p("Two.", numbered(1, 1))
+        + p("Or more.", numbered(1, 2))
+        + p("In between.")
+        + p("Go on.", numbered(1))
+        + p("Anew.", numbered(2))
+        + p("No list.", numbered(0))
+        + p("Fourth.", numbered(3))
+        + p("Part.", numbered(3, 1))
+    )
+    assert await text(tmp_path, body, numbering=NUMBERING) == "\n\n".join(
+        (
+            *("1. Stop.", "2. Wait.", "    a) An hour.", "    b) Two.", "        - Or more."),
+            *("In between.", "3. Go on.", "1. Anew.", "No list.", "IV. Fourth.", "IV.1 Part."),
+        )
+    )
+
+
+async def test_styles_that_number_headings_and_nest_bullets(tmp_path: Path) -> None:
+    styles = (
+        f'<w:styles {W}><w:style w:styleId="H"><w:name w:val="heading 1"/><w:pPr>{numbered(1)}'
+        '</w:pPr></w:style><w:style w:styleId="B"><w:name w:val="List Bullet 2"/></w:style>'
+        "</w:styles>"
+    )
+    body = p("Rent", '<w:pStyle w:val="H"/>') + p("Cash.", '<w:pStyle w:val="B"/>')
+    found = await text(tmp_path, body, styles=styles, numbering=NUMBERING)
+    assert found == "# 1. Rent\n\n    - Cash."
+
+
 async def test_styles_with_translated_ids_are_headings(tmp_path: Path) -> None:
     styles = (
         f'<w:styles {W}><w:style w:styleId="berschrift2"><w:name w:val="heading 2"/></w:style>'
@@ -207,6 +263,17 @@ async def test_a_note_stands_in_the_section_that_refers_to_it(tmp_path: Path) ->
         f'<w:footnote w:id="3">{p("Nowhere referred to.")}</w:footnote></w:footnotes>'
     )
     assert await text(tmp_path, body, styles=styles, footnotes=notes) == (
-        "# Meals\n\nTea is paid.\n\nSoup is not.\n\nNot wine.\n\n# Trips\n\nBy train.\n\n"
+        "# Meals\n\nTea is paid.[^1]\n\nSoup is not.\n\n[^1]: Not wine.\n\n# Trips\n\nBy train.\n\n"
         "Nowhere referred to."
     )
+
+
+async def test_hidden_text_and_descriptions_of_images(tmp_path: Path) -> None:
+    hidden = "<w:r><w:rPr><w:vanish{}/></w:rPr><w:t>{}</w:t></w:r>".format
+    paragraph_mark = "<w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr>"
+    image = '<wp:docPr xmlns:wp="wp" name="Picture 1" descr="Two men at a vat."/>'
+    body = (
+        f"<w:p>{paragraph_mark}{hidden('', 'No.')}{hidden(' w:val=' + repr('0'), 'Yes.')}"
+        f"<w:r><w:drawing>{image}</w:drawing></w:r></w:p>"
+    )
+    assert await text(tmp_path, body) == "Yes. (image: Two men at a vat)"

@@ -177,6 +177,50 @@ async def test_lists_of_links_that_say_something_stay(tmp_path: Path, listing: s
     assert len(read_there.split()) > len((await text(tmp_path, "".join(around))).split()) + 2
 
 
+async def test_lists_keep_their_numbers(tmp_path: Path) -> None:
+    html = (
+        '<ol start="3"><li>Rinse</li><li>Dry</li><li value="9">Press</li></ol><p>Or:</p>'
+        '<ol type="a"><li>Hang</li><li>Fold</li></ol>'
+    )
+    assert await text(tmp_path, html) == "3. Rinse\n4. Dry\n9. Press\n\nOr:\n\na. Hang\nb. Fold"
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<p hidden>No</p><p>Yes</p>", "Yes"),
+        ("<div style='color: red; display : none'><div>No</div>No</div>Yes", "Yes"),
+        ("<ul><li hidden>No<li>Yes</ul><p style='visibility:hidden'>No<p>Too", "- Yes\n\nToo"),
+        ("<table><tr hidden><td>No<tr><td>Yes</table>Too", "Yes\n\nToo"),
+        ("<a href='#b'>B</a><div id=b style='display:none'>Yes</div>", "B\n\nYes"),
+        ("<button aria-controls=c>C</button><p id=c hidden>Yes</p>", "Yes"),
+        ("<div role=tabpanel hidden>Yes</div>", "Yes"),
+        ("<p hidden=until-found>Yes</p><input type=hidden>Too", "Yes\n\nToo"),
+    ],
+)
+async def test_what_nobody_sees_is_not_read(tmp_path: Path, html: str, shown: str) -> None:
+    assert await text(tmp_path, html) == shown
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>A field of 3 m<sup>2</sup>, x<sup>2</sup>", "A field of 3 m^2, x^2"),
+        ("<p>10<sup>-6</sup> on the 1<sup>st</sup>", "10^-6 on the 1st"),
+        ("<p>The harbour<sup>1</sup> is old.<sup>2</sup>", "The harbour[1] is old.[2]"),
+        (
+            "<p><img alt='A man stirs the vat.'> It is hot.",
+            "(image: A man stirs the vat) It is hot.",
+        ),
+        ("<p>a<img alt='logo'><img alt='vat-old-2.jpg'><img alt='{\\\\a x^{2} b}'>b", "ab"),
+    ],
+)
+async def test_raised_numbers_and_descriptions_of_images(
+    tmp_path: Path, html: str, expected: str
+) -> None:
+    assert await text(tmp_path, html) == expected
+
+
 async def test_a_page_that_is_only_an_index_is_skipped(tmp_path: Path) -> None:
     found = await page(tmp_path, f"<body><table>{10 * ENTRIES}</table></body>")
     assert isinstance(found, Skipped)

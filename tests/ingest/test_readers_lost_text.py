@@ -40,8 +40,8 @@ $\cost(\beta)=\frac{1}{2}$, said \cite{knuth}.\footnote{Without tax.}
     )
     assert text == (
         "## Design\n\nWrenlock needs 12 milliseconds and is by Ann and Bo of Gent. Its Wrenlock "
-        "price is $400, O(n log n), cost(β)=1/2, said [1].[1]\n\n```\n\\sys\n```\n\n"
-        "[1] Without tax.\n\n## References\n\n[1] D. Knuth. Art. 1968."
+        "price is $400, O(n log n), cost(β)=1/2, said [1].[^1]\n\n```\n\\sys\n```\n\n"
+        "[^1]: Without tax.\n\n## References\n\n[1] D. Knuth. Art. 1968."
     )
 
 
@@ -80,7 +80,7 @@ async def test_what_stands_aside_within_the_content_stays(tmp_path: Path) -> Non
         "<aside class=related>More wells</aside></main><aside>Site</aside>"
         "<aside role=doc-footnote id=n1>By Abel Crane. <a href='#r'>↩</a></aside></body>",
     )
-    assert text == "Dug in 1702.[1] It is 10^6 old.\n\nBoil the water.\n\nBy Abel Crane."
+    assert text == "Dug in 1702.[1] It is 10^6 old.\n\nBoil the water.\n\n[1] By Abel Crane."
 
 
 async def test_notes_of_a_book_stay(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ async def test_notes_of_a_book_stay(tmp_path: Path) -> None:
             '<aside epub:type="footnote" id="n"><p>By paraffin.</p></aside></body></html>',
         )
     [found] = [item async for item in read([path])]
-    assert isinstance(found, Document) and found.text == "Lit in 1868.[1]\n\nBy paraffin."
+    assert isinstance(found, Document) and found.text == "Lit in 1868.[1]\n\n[1] By paraffin."
 
 
 def write_workbook(path: Path, *sheets: str) -> None:

@@ -216,3 +216,12 @@ async def test_a_term_at_the_end_of_a_page_stands_above_its_body(tmp_path: Path)
     blocks = [b for b in find_blocks(document.text) if b.kind == "definition"]
     assert [b.title for b in blocks][-1] == "last_variable"
     assert document.text.endswith("last_variable\n:   Is told on the next\n    page.")
+
+
+async def test_a_word_whose_font_changes_at_a_capital_is_two(tmp_path: Path) -> None:
+    lines: list[Line] = [
+        (72, 720, 11, "KDE"),
+        (94.7, 720, -11, "The KDE desktop is made for JavaScript and others."),
+    ]
+    found = await read_text(tmp_path, write_pdf([lines]))
+    assert found.text == "KDE The KDE desktop is made for JavaScript and others."

@@ -128,8 +128,8 @@ async def test_latex(tmp_path: Path) -> None:
     assert isinstance(found, Document)
     assert found.title == "Maps of Köln"
     assert found.text == (
-        "## Use\n\nDraw maps[1] — 50% by quill.\n\n1. One\n\n2. Two\n\nterm\n:   Means it.\n\n"
-        "| Name: a | Type: int |\n\n```\nquill -a\n```\n\n[1] Of land."
+        "## Use\n\nDraw maps[^1] — 50% by quill.\n\n1. One\n\n2. Two\n\nterm\n:   Means it.\n\n"
+        "| Name: a | Type: int |\n\n```\nquill -a\n```\n\n[^1]: Of land."
     )
 
 
@@ -142,9 +142,81 @@ async def test_latex_notes_and_quantities(tmp_path: Path) -> None:
     [found] = await read_all(tmp_path / "b.tex", source)
     assert isinstance(found, Document)
     assert found.text == (
-        "## Method\n\nFilms of 40 nanometre at 3 metre per second.[1]\n\n[1] Twice.\n\n"
+        "## Method\n\nFilms of 40 nanometre at 3 metre per second.[^1]\n\n[^1]: Twice.\n\n"
         "## Results\n\nThey broke."
     )
+
+
+async def test_references_of_latex(tmp_path: Path) -> None:
+    source = (
+        "\\begin{document}\\begin{abstract}On \\ref{sec:dye}.\\end{abstract}\n"
+        "\\section{The \\emph{vat}}\\label{sec:vat} See \\autoref{sec:dye}, Table~\\ref{t:b}, "
+        "\\eqref{e} and \\ref{none}.\n\\subsection[Short]{Dyes}\\label{sec:dye}\n"
+        "\\begin{table}\\caption*{No number}\\end{table}"
+        "\\begin{table}\\caption{Roots}\\label{t:a}\\end{table}\n"
+        "\\begin{table*}\\caption[L]{Leaves of \\ref{sec:vat}}\\label{t:b}\\end{table*}\n"
+        "\\begin{equation}x\\label{e}\\end{equation}\n\\end{document}"
+    )
+    text = await read_text(tmp_path / "a.tex", source)
+    assert text.startswith("## Abstract\n\nOn Dyes.\n\n## The vat\n\n")
+    assert "See Section Dyes, Table 2, (1) and none." in text
+    assert "No number\n\nTable 1: Roots\n\nTable 2: Leaves of The vat\n\nx" in text
+
+
+async def test_fields_and_substitutions_of_restructured_text(tmp_path: Path) -> None:
+    source = (
+        "Vats\n====\n\n:Last changed: May\n\nA |vat| holds |n|.\n\n"
+        ".. |vat| replace:: vat of\n   *oak*\n\n.. py:function:: fill(litres)\n\n"
+        "   Fills it.\n\n   :param int litres: how much\n"
+        "   :raises Full: where it is full\n   :returns: what is left\n"
+    )
+    [found] = await read_all(tmp_path / "a.rst", source)
+    assert isinstance(found, Document)
+    assert found.text == (
+        "# Vats\n\nLast changed\n:   May\n\nA vat of oak holds n.\n\nfill(litres)\n"
+        ":   Fills it.\n\n    litres\n    :   param, int: how much\n\n"
+        "    Full\n    :   raises: where it is full\n\n"
+        "    returns\n    :   what is left"
+    )
+    assert set(found.metadata["terms"]) == {"fill(litres)", "litres", "Full"}
+
+
+async def test_notes_of_restructured_text(tmp_path: Path) -> None:
+    source = (
+        "Dyes\n====\n\nMadder is red [#]_ and fast [2]_. Woad [#woad]_ is blue, as "
+        "[Ploss1962]_ says.\n\n.. [2] Not in light.\n.. [#woad] From leaves.\n.. [#] From roots.\n"
+        ".. [Ploss1962] E. Ploss, Ein Buch.\n"
+    )
+    assert await read_text(tmp_path / "a.rst", source) == (
+        "# Dyes\n\nMadder is red [3] and fast [2]. Woad [1] is blue, as [Ploss1962] says.\n\n"
+        "[2] Not in light.\n\n[1] From leaves.\n\n[3] From roots.\n\n"
+        "[Ploss1962] E. Ploss, Ein Buch."
+    )
+
+
+async def test_notes_of_pages_have_the_marks_of_their_references(tmp_path: Path) -> None:
+    source = (
+        "<p>Madder<sup><a href='#f1'>1</a></sup> and woad<sup><a href='#f2'>[2]</a></sup>, weld"
+        "<sup><a href='#f3'>c</a></sup>.</p><ol><li id=f1>A root. <a href='#r'>↩</a></li></ol>"
+        "<div id=f2><p>2. A leaf.</p></div><p id='f3'>A flower.</p>"
+    )
+    assert await read_text(tmp_path / "a.html", source) == (
+        "Madder[1] and woad[2], weld[c].\n\n[1] A root.\n\n2. A leaf.\n\n[c] A flower."
+    )
+
+
+async def test_a_short_standard_whose_last_page_has_no_foot(tmp_path: Path) -> None:
+    text = (
+        f"{' ' * 28}Tides\n\n1.  Scope\n\n   The gauge is read at high water, and the height is\n"
+        f"   written down by the warden of the harbour within\n\n\n"
+        f"Holm{' ' * 20}Draft{' ' * 20}1 of 3\n\f\nTides 7{' ' * 20}May 1990\n\n"
+        f"   10 minutes of it.\n\n2.  Gauge\n\n   It is of oak.\n\n"
+        f"Holm{' ' * 20}Draft{' ' * 20}2 of 3\n\f\nTides 7{' ' * 20}May 1990\n\n"
+        f"3.  Log\n\n   It is of paper.\n"
+    )
+    found = await read_text(tmp_path / "a.txt", text)
+    assert "harbour within\n10 minutes of it." in found
+    assert "Draft" not in found and "Tides 7" not in found
 
 
 async def test_a_standard_on_pages(tmp_path: Path) -> None:
@@ -232,6 +304,55 @@ async def test_a_presentation(tmp_path: Path) -> None:
     assert found.text[found.page_starts[1] :].startswith("## Second")
 
 
+def chart(title: str, *series: tuple[str, str, list[tuple[str, str]]]) -> str:
+    """Return the part of a chart: its title, and series with their number format and points."""
+
+    def points(values: list[str]) -> str:
+        return "".join(f'<pt idx="{at}"><v>{value}</v></pt>' for at, value in enumerate(values))
+
+    written = "".join(
+        f"<ser><tx><pt><v>{name}</v></pt></tx><cat>{points([a for a, _ in pairs])}</cat>"
+        f"<val><formatCode>{shown}</formatCode>{points([b for _, b in pairs])}</val></ser>"
+        for name, shown, pairs in series
+    )
+    axis = "<catAx><title><t>Month</t></title></catAx>"
+    return f"<c><chart><title><t>{title}</t></title>{written}{axis}</chart></c>"
+
+
+async def test_charts_and_speaker_notes(tmp_path: Path) -> None:
+    link = '<R><Relationship Id="c" Target="../charts/chart3.xml"/>{}</R>'.format
+    notes = '<Relationship Id="n" Target="../notesSlides/notesSlide1.xml"/>'
+    text = '<p:sp><a:p xmlns:a="a"><a:t>{}</a:t></a:p></p:sp>'.format
+    drawn = chart(
+        "Honey",
+        ("Jars", "0.0", [("May", "41.000000000000007"), ("June", "60")]),
+        ("Share", "0%", [("May", "0.4")]),
+    )
+    framed = '<c:chart xmlns:c="c" xmlns:r="r" r:id="c"/>'
+    deck = pack(
+        {
+            "ppt/presentation.xml": '<p:x xmlns:p="p"/>',
+            "ppt/slides/slide1.xml": f'<p:x xmlns:p="p">{text("Sales")}{framed}</p:x>',
+            "ppt/slides/_rels/slide1.xml.rels": link(notes),
+            "ppt/notesSlides/notesSlide1.xml": f'<p:x xmlns:p="p">{text("Pause here.")}</p:x>',
+            "ppt/charts/chart3.xml": drawn,
+        }
+    )
+    rows = "| Month: May | Jars: 41 | Share: 40 % |\n| Month: June | Jars: 60 |"
+    shown = f"Chart: Honey\n\n{rows}"
+    assert await read_text(tmp_path / "a.pptx", deck) == (
+        f"Sales\n\n{shown}\n\nSpeaker notes: Pause here."
+    )
+    letter = pack(
+        {
+            "word/document.xml": f'<w:x xmlns:w="w"><w:p><w:r>{framed}</w:r></w:p></w:x>',
+            "word/_rels/document.xml.rels": link("").replace("../", ""),
+            "word/charts/chart3.xml": drawn,
+        }
+    )
+    assert await read_text(tmp_path / "a.docx", letter) == shown
+
+
 async def test_a_book(tmp_path: Path) -> None:
     raw = pack(
         {
@@ -260,6 +381,16 @@ async def test_a_notebook(tmp_path: Path) -> None:
     info = {"language_info": {"name": "python"}}
     text = await read_text(tmp_path / "a.ipynb", json.dumps({"cells": cells, "metadata": info}))
     assert text == "# Maps\nOf land.\n\n```python\ndraw()\n```\n\n```\na map\n```"
+
+
+async def test_errors_of_a_notebook_are_read_and_pictures_are_not(tmp_path: Path) -> None:
+    error = {"output_type": "error", "ename": "KeyError", "evalue": "\x1b[31m'tide'\x1b[0m"}
+    figure = {"data": {"image/png": "iVBO", "text/plain": ["<Figure size 640x480 with 1 Axes>"]}}
+    lines = {"data": {"text/plain": "[<matplotlib.lines.Line2D at 0x7f>,\n <b at 0x8>]"}}
+    compared = {"output_type": "stream", "text": "a < b > c"}
+    cell = {"cell_type": "code", "source": "", "outputs": [error, figure, lines, compared]}
+    text = await read_text(tmp_path / "a.ipynb", json.dumps({"cells": [cell]}))
+    assert text == "```\nKeyError: 'tide'\n```\n\n```\na < b > c\n```"
 
 
 MAIL = "From: Ilse <i@example.org>\nTo: Anton\nSubject: Re: =?utf-8?q?K=C3=B6ln?=\n"
@@ -302,7 +433,7 @@ async def test_code_is_split_at_its_functions(tmp_path: Path) -> None:
     [found] = await read_all(tmp_path / "a.py", functions)
     assert isinstance(found, Document)
     chunks = BySentences(size=200)(found)
-    assert {chunk.heading for chunk in chunks} == {"def run_0", "def run_1", "def run_2"}
+    assert {chunk.heading for chunk in chunks} == {"run_0", "run_1", "run_2"}
     assert all(c.text.startswith(("# number", "value")) for c in chunks)
 
 

@@ -1,11 +1,12 @@
 """Which title a Markdown file has: a heading's only if it stands for the whole."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 from clew.ingest.readers.source import DEFAULT_BUDGET, SourceFile
-from clew.ingest.readers.text import read_markdown
+from clew.ingest.readers.text import leave_out_unseen, read_markdown
 from clew.types import Document
 
 BADGES = (
@@ -90,3 +91,24 @@ def test_contents_are_left_out(tmp_path: Path, before: str, after: str, kept: st
     [found] = read_markdown(SourceFile(tmp_path / "a.md", "a.md"), DEFAULT_BUDGET)
     assert isinstance(found, Document)
     assert found.text == f"# A\n\n{kept}{after}"
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("Red <!-- no\n\nno --> dye.", "Red  dye."),
+        ("`<!-- a -->` is <b>.", "`<!-- a -->` is <b>."),
+        ("~~~\n<!-- a -->\n~~~\nEnd <!-- open", "~~~\n<!-- a -->\n~~~\nEnd <!-- open"),
+        ("<!--\n```\nno\n```\n-->\nDye.", "\nDye."),
+        ("<details>\n<summary>More</summary>\nBlue.\n</details>", "\nMore\nBlue.\n"),
+        ("[TOC]\nSee [TOC] and <file>.", "\nSee [TOC] and <file>."),
+    ],
+)
+def test_what_markdown_does_not_show_is_left_out(source: str, shown: str) -> None:
+    assert leave_out_unseen(source) == shown
+
+
+def test_comments_that_are_not_closed_are_read_in_time() -> None:
+    started = process_time()
+    leave_out_unseen("<!-- " * 100_000 + "-->" + "<!-- \n" * 100_000)
+    assert process_time() - started < 2

@@ -6,6 +6,7 @@ import pytest
 
 from clew.ingest.files import read
 from clew.ingest.readers.text_terms import mark_text_terms
+from clew.text.drawings import stands_on_rule
 from clew.types import Document
 
 GRID = """   +------+-------------+
@@ -22,6 +23,14 @@ south    2 m     9 crowns"""
 DIAGRAM = """+-+-+-+-+
 | A | B |
 +-+-+-+-+"""
+RULER = """ 0                   1
+ 0 1 2 3 4 5 6 7 8 9 0 1 2 3
++-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+|   Kind    |     Length    |
++-+-+-+-+-+-+-+-+-+-+-+-+-+-+"""
+ARROWS = """  +--------+        +-------+
+  | Sluice | -----> | Wheel |
+  +--------+        +-------+"""
 BOX = """╭──────┬─────────────╮
 │ Code │ Meaning     │
 ╞══════╪═════════════╡
@@ -67,7 +76,8 @@ LONG_RULE = "Berth   Depth\n" + "-" * 3000 + "."
         (CROSSED, "| Code: 11 | Meaning: stops |\n| Code: 23 | Meaning: no ink |"),
         (PIPES, "| Code: 11 | Meaning: stops |\n| Code: 23 | Meaning: no ink |"),
         (TREE, TREE),
-        (DIAGRAM, DIAGRAM),
+        (f"It begins so:\n{RULER}", f"It begins so:\n```\n{RULER}\n```"),
+        *((one, f"```\n{one}\n```") for one in (DIAGRAM, RULER, ARROWS)),
         (LONG_RULE, LONG_RULE),
     ],
 )
@@ -162,3 +172,10 @@ READ_TERMS = """   %t
 def test_a_term_has_the_text_beside_it(written: str, read_as: str | None) -> None:
     found = mark_text_terms(f"Signs:\n\n{written}\n\nMore.")
     assert found == f"Signs:\n\n{read_as or written}\n\nMore."
+
+
+def test_a_ruler_above_bits_is_no_statement() -> None:
+    assert stands_on_rule(RULER, RULER.index("7"))
+    assert not stands_on_rule(RULER, RULER.index("Length"))
+    output = "It prints this:\n\n```\n42 17\n```\n"
+    assert not stands_on_rule(output, output.index("17"))

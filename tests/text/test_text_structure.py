@@ -158,15 +158,11 @@ def test_the_outline_of_code() -> None:
         "import os\n\n\n@cached\nclass Store:\n    def read(self) -> str:\n        return ''\n\n"
         "async def main():\n    pass\n"
     )
-    found = list(find_code_headings(source))
-    assert [(one.level, one.title) for one in found] == [
-        (1, "class Store"),
-        (2, "def read"),
-        (1, "def main"),
-    ]
+    found = list(find_code_headings(source, "a.py"))
+    assert [(one.level, one.title) for one in found] == [(1, "Store"), (2, "read"), (1, "main")]
     assert source[found[0].start :].startswith("@cached")
     c = "static int add(int a, int b)\n{\n  if (a) {\n  }\n}\n"
-    assert [one.title for one in find_code_headings(c)] == ["add"]
+    assert [one.title for one in find_code_headings(c, "a.c")] == ["add"]
     assert is_code("src/a.PY") and not is_code("notes.md")
 
 

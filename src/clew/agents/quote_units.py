@@ -44,6 +44,7 @@ from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
+from clew.text.code_outline import is_code
 from clew.text.definitions import defines_term
 from clew.text.places import ANNOUNCES, find_note, has_examples, quotable_unit
 from clew.text.structure import find_blocks, has_structure
@@ -55,7 +56,7 @@ _AS_GOOD, _MORE = 0.7, 0.02  # share of the best score, and of the question's wo
 _PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
 # A row as it is read from a table: each value has the name of its column.
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*(?:; [^\n:;]{1,60}: [^\n;]*)+\.")
-_NOTE_MARK = re.compile(r"(?<=[^\n])\[\^?([^\s\[\]^]{1,20})\](?!\()")
+_NOTE_MARK = re.compile(r"(?<=[^\n])\[(\^?[^\s\[\]^]{1,20})\](?!\()")
 _LOOKED_AT = 5  # passages of which most must have a structure
 _NAMED = 0.5  # confidence from which an answer is named
 _QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)
@@ -74,7 +75,7 @@ def is_technical(ctx: Context, passages: Sequence[Passage]) -> bool:
     Not where names lead on from page to page, as in an encyclopedia.
     """
     some = passages[:_LOOKED_AT]
-    structured = sum(bool(passage.heading) or has_parts(passage.text) for passage in some)
+    structured = sum(bool(one.heading) or is_code(one.doc) or has_parts(one.text) for one in some)
     return 2 * structured > len(some) and not names_lead_on(ctx.view)
 
 
@@ -193,7 +194,8 @@ def widen_quotes(answer: Answer) -> Answer:
     for cited in answer.citations:
         home = homes.get(cited.chunk)
         if home is not None and _may_widen(home.text, cited.quote):
-            unit = quotable_unit(home.text, cited.start - home.start, cited.end - home.start)
+            at, end = cited.start - home.start, cited.end - home.start
+            unit = quotable_unit(home.text, at, end, doc=home.doc)
             wide = ScoredUnit(home, unit, 0.0).cite()
             if wide.start <= cited.start and cited.end <= wide.end and wide != cited:
                 text = text.replace(f"“{cited.quote}”", f"“{wide.quote}”", 1)
@@ -297,7 +299,8 @@ def _widen_citations(answer: Answer, passages: Sequence[Passage]) -> list[Citati
     for cited in answer.citations:
         home = homes.get(cited.chunk)
         if home is not None:
-            unit = quotable_unit(home.text, cited.start - home.start, cited.end - home.start)
+            at, end = cited.start - home.start, cited.end - home.start
+            unit = quotable_unit(home.text, at, end, doc=home.doc)
             cited = ScoredUnit(home, unit, 0.0).cite()
         found.append(cited)
     return list(dict.fromkeys(found))[:_QUOTES]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from clew.text.code_outline import CODE_FORMAT, find_code_headings
+from clew.text.code_outline import CODE_FORMAT, find_code_sections
 from clew.text.sentences import sentence_spans
-from clew.text.structure import Block, Section, find_blocks, nest_sections, split_sections
+from clew.text.structure import Block, Section, find_blocks, split_sections
 from clew.text.structure import has_structure as text_has_structure
 from clew.types import Document
 
@@ -36,7 +36,7 @@ def has_structure(document: Document) -> bool:
 def find_sections(document: Document) -> list[Section]:
     """Return the sections of a document; of source code its classes and functions."""
     if document.metadata.get("format") == CODE_FORMAT:
-        return nest_sections(document.text, find_code_headings(document.text))
+        return find_code_sections(document.text, document.names[0] if document.names else "")
     return split_sections(document.text)
 
 

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
-from clew.text.code_outline import is_code
+from clew.text.code_outline import find_code_headings, find_code_sections, is_code
 from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, Block, find_blocks, find_headings
 
@@ -46,15 +46,16 @@ def find_breadcrumbs(doc: str, text: str, at: int, heading: str = "") -> tuple[s
     `heading` is the path of the sections in which the passage of document `doc` begins.
     """
     outer = [part for part in heading.split(CRUMB_SEPARATOR) if part.strip()]
-    crumbs = list(outer)
-    if not is_code(doc):
-        path: list[tuple[int, str]] = []
-        for found in find_headings(text):
-            if found.start > at:
-                break
-            path = [(level, title) for level, title in path if level < found.level]
-            path.append((found.level, found.title))
-        crumbs += [title for _, title in path if title and title not in outer]
+    code = is_code(doc)
+    path: list[tuple[int, str]] = []
+    headings = find_code_headings(text, doc, inside=bool(outer)) if code else find_headings(text)
+    for found in headings:
+        if found.start > at:
+            break
+        path = [(level, title) for level, title in path if level < found.level]
+        path.append((found.level, found.title))
+    crumbs = [*outer, *(title for _, title in path if title and title not in outer)]
+    if not code:
         held = [b.title for b in find_blocks(text) if b.kind == "definition" and b.holds(at)]
         crumbs += [title for title in held if title not in outer]
     return tuple(_shorten(crumb) for crumb in crumbs)
@@ -92,11 +93,17 @@ class Unit:
         return f"{text[self.lead[0] : self.lead[1]]} … {body}"
 
 
-def quotable_unit(text: str, start: int, end: int, most: int = MAX_UNIT_CHARS) -> Unit:
+def quotable_unit(
+    text: str, start: int, end: int, most: int = MAX_UNIT_CHARS, *, doc: str = ""
+) -> Unit:
     """Return the unit to quote around a span of a text, of at most about `most` characters.
 
-    One that only announces something (`… in this file:`) goes on with what it announces.
+    One that only announces something (`… in this file:`) goes on with what it announces. Where the
+    name of the document `doc` says that it is source code, a unit is a function or a part of it.
     """
+    if is_code(doc):
+        units = _find_code_units(text, doc, most)
+        return next((one for one in units if one.end > start), Unit(start, end))
     blocks = find_blocks(text)
     return _with_announced(text, blocks, _unit_around(text, blocks, start, end, most), most)
 
@@ -152,10 +159,8 @@ def has_examples(text: str) -> bool:
 
 
 def find_note(text: str, mark: str) -> Span | None:
-    """Return where a text has the footnote of a mark: "[1] …", or "[^1]: …" of Markdown."""
-    found = re.search(
-        rf"^[ \t]*(\[\^?{re.escape(mark)}\]:?[ \t]+\S.*{_NOTE_END}", text, re.MULTILINE
-    )
+    """Return where a text has the footnote of a mark: "[1] …", or "[^1]: …" of the mark "^1"."""
+    found = re.search(rf"^[ \t]*(\[{re.escape(mark)}\]:?[ \t]+\S.*{_NOTE_END}", text, re.MULTILINE)
     return found.span(1) if found else None
 
 
@@ -287,8 +292,31 @@ def is_numbered_prose(text: str, block: Block) -> bool:
 # -- all units of a text
 
 
-def find_units(text: str, most: int = MAX_UNIT_CHARS) -> list[Unit]:
-    """Return what can be quoted of a text, in order: all of it but headings, in fitting pieces."""
+def _find_code_units(text: str, doc: str, most: int) -> list[Unit]:
+    """Return the functions and other parts of code; what is too long in pieces with its head."""
+    found = []
+    for section in find_code_sections(text, doc, inside=True):
+        part = text[section.start : section.end]
+        if not part.strip():
+            continue
+        start = section.start + len(part) - len(part.lstrip())
+        block = Block("code", start, section.start + len(part.rstrip()))
+        pieces = _pack_lines(text, block, most)
+        head = (start, min(text.find("\n", start), start + _MAX_LEAD_CHARS))
+        found += [
+            Unit(left, right, head if left > start else None, section.path)
+            for left, right in pieces
+        ]
+    return found
+
+
+def find_units(text: str, most: int = MAX_UNIT_CHARS, *, doc: str = "") -> list[Unit]:
+    """Return what can be quoted of a text, in order: all of it but headings, in fitting pieces.
+
+    Where the name of the document `doc` says that it is source code, these are its functions.
+    """
+    if is_code(doc):
+        return _find_code_units(text, doc, most)
     blocks = [b for b in find_blocks(text) if b.depth == 0]
     levels = {heading.start: heading.level for heading in find_headings(text)}
     found: list[Unit] = []

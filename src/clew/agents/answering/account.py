@@ -182,7 +182,7 @@ def _cut(topic: Topic, passage: Passage, near: Sequence[Valued], bonus: float) -
     """Yield the sentences of a passage, and its lists, tables and definitions."""
     taken: set[tuple[int, int]] = set()
     labels = (passage.title, passage.heading, PurePosixPath(passage.doc).stem)
-    for unit in find_units(passage.text):
+    for unit in find_units(passage.text, doc=passage.doc):
         above = stem_words(" ".join((*labels, *unit.section, unit.announced)))
         named = max(map(topic.names, (*labels, *unit.section[-1:]))) >= _NAMES
         for first, (start, end) in enumerate(_split(passage.text, unit)):
@@ -261,7 +261,7 @@ def _cite(pieces: Iterable[_Piece]) -> list[Citation]:
     """Cite each piece with what it needs around it; what stands together is one quote."""
     spans: list[tuple[Passage, int, int]] = []
     for one in pieces:
-        unit = quotable_unit(one.passage.text, one.start, one.end)
+        unit = quotable_unit(one.passage.text, one.start, one.end, doc=one.passage.doc)
         start, end = min(unit.start, one.start), max(unit.end, one.end)
         if spans and spans[-1][0].id == one.passage.id:
             passage, first, last = spans[-1]

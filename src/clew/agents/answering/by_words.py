@@ -87,7 +87,7 @@ class Sentence:
 
     def cite(self) -> Citation:
         """Cite the sentence, as wide as the definition or row that holds it."""
-        unit = quotable_unit(self.passage.text, self.start, self.end)
+        unit = quotable_unit(self.passage.text, self.start, self.end, doc=self.passage.doc)
         start = unit.start if unit.lead is None else min(unit.lead[0], unit.start)
         return make_citation(self.passage, SupportSpan(start, unit.end, 1.0))
 

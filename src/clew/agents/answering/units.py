@@ -147,7 +147,7 @@ def rank_units(signs: QuestionSigns, passages: Sequence[Passage]) -> list[Scored
         ScoredUnit(passage, unit, signs.score(passage, unit) + _RANK / (1 + rank))
         for rank, passage in enumerate(passages)
         if rank < _MAX_PASSAGES or signs.defined_in(passage.text)
-        for unit in find_units(passage.text)
+        for unit in find_units(passage.text, doc=passage.doc)
         if not signs.by_words or signs.is_said(passage, unit)
     ]
     return sorted(found, key=lambda one: -one.score)

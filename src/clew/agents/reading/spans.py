@@ -12,6 +12,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.reader.span_reader import ReadSpan
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
+from clew.text.drawings import stands_on_rule
 from clew.text.names import name_key
 from clew.text.options import split_options
 from clew.text.quantities import parse_quantity
@@ -166,7 +167,7 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
         start, end = keep_in_line(passage.text, start, end)
         start, end = cut_to_amount(question, passage.text, start, end)
         start, end = move_to_counted(question, passage.text, start, end)
-        if _is_only_headed(question, passage.text, start):
+        if _is_only_headed(question, passage.text, start) or stands_on_rule(passage.text, start):
             continue
         if 0 < end - start <= _MAX_SPAN_CHARS:
             text = passage.text[start:end].replace("\n", " ")  # it may be wrapped

@@ -131,6 +131,15 @@ def resolve_part(base: str, target: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), target))
 
 
+def links_of(archive: Archive, part: str) -> dict[str, str]:
+    """Return where the links of a part lead, by their ids."""
+    folder, _, name = part.rpartition("/")
+    links = LinkHandler("Relationship", "Id", "Target")
+    if (relations := f"{folder}/_rels/{name}.rels") in archive.names:
+        archive.parse(relations, links)
+    return links.links
+
+
 class LinkHandler:
     """Collects elements of one tag by an id attribute: the relationships of a part."""
 

@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.list_numbers import NumberStyle
+from clew.ingest.readers.markup import describe_image
 from clew.ingest.readers.navigation import (
     CODE_TAGS,
     NAVIGATION_TAGS,
@@ -18,7 +20,7 @@ from clew.ingest.readers.navigation import (
     PageParts,
     find_parts,
 )
-from clew.ingest.readers.page_text import PageText
+from clew.ingest.readers.page_text import PLAIN_NUMBER, ListNumber, PageText
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.types import Document
 
@@ -92,12 +94,27 @@ def _skip_non_tag(page: str, sign: int, following: str) -> int:
 
 
 _NOTE_REFERENCE = re.compile(r"\bnoteref\b|\bfootnote-?ref(?:erence)?\b", re.IGNORECASE)
-_PAGE_LINK = re.compile(r"\bhref\s{0,9}=\s{0,9}[\"']?[^\"'\s>]{0,200}#", re.IGNORECASE)
+_PAGE_LINK = re.compile(
+    r"\bhref\s{0,9}=\s{0,9}[\"']?[^\"'\s>#]{0,200}#([^\"'\s>]{0,200})", re.IGNORECASE
+)
+_ID = re.compile(r"\sid\s{0,9}=\s{0,9}[\"']?([^\"'\s>]{1,200})", re.IGNORECASE)
 _BACK_LINK = re.compile("[↩⤴↑]\ufe0e?")
 _MAX_NOTE_MARK = 6  # characters
+_MAX_SYMBOL = 3  # letters of a unit or a variable that has a power
+_MAX_WORD = 8
 _SENTENCE_ENDS = frozenset('.,;:!?)"”’»。，')
 _CELL_TAGS = frozenset({"td", "th"})
 _SPAN = re.compile(r"\b(colspan|rowspan)\s{0,9}=\s{0,9}[\"']?(\d{1,3})", re.IGNORECASE)
+_ALT = re.compile(r"\salt\s{0,9}=\s{0,9}(?:\"([^\"]*+)\"|'([^']*+)')", re.IGNORECASE)
+_NUMBERED_TAGS = frozenset({"ol", "li"})
+_NUMBER = re.compile(r"\s(?:start|value)\s{0,9}=\s{0,9}[\"']?(-?\d{1,5})", re.IGNORECASE)
+_NUMBER_TYPE = re.compile(r"\stype\s{0,9}=\s{0,9}[\"']?([aAiI])\b")
+_NUMBER_STYLES: dict[str, NumberStyle] = {
+    "a": "lower letter",
+    "A": "upper letter",
+    "i": "lower roman",
+    "I": "upper roman",
+}
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
@@ -142,8 +159,11 @@ def extract_page(page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PA
             page_text.add_text(notes.mark_text(value))
         elif kind == "open":
             spans = _cell_spans(source) if value in _CELL_TAGS else (1, 1)
-            notes.open_tag(value, source)
-            page_text.open_tag(value, parts.menus.get(at, ""), spans)
+            mark = notes.open_tag(value, source)
+            numbered = _list_number(source, mark) if value in _NUMBERED_TAGS else PLAIN_NUMBER
+            page_text.open_tag(value, parts.menus.get(at, ""), spans, numbered)
+            if value == "img" and (alt := _ALT.search(source)):
+                page_text.add_text(describe_image(html.unescape(alt[1] or alt[2] or "")))
         else:
             notes.close_tag(value)
             page_text.close_tag(value)
@@ -152,20 +172,33 @@ def extract_page(page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PA
 
 
 class _NoteMarks:
-    """Sets references to notes, and exponents, apart from the words they stand at."""
+    """Sets references to notes, and exponents, apart from the words they stand at.
+
+    A note that has no mark itself gets that of the reference to it.
+    """
 
     def __init__(self) -> None:
         self._raised = False
         self._refers = False
-        self._before = ""
+        self._before = ""  # the text before, as far as one word may reach
+        self._target = ""  # where the link leads that we are in
+        self._marks: dict[str, str] = {}  # of notes by their ids
+        self._due = ""  # the mark of the note that begins
 
-    def open_tag(self, tag: str, source: str) -> None:
-        """Note a raised text, or a link from it to somewhere on the page."""
+    def open_tag(self, tag: str, source: str) -> str:
+        """Note a raised text, or a link from it; return the mark of an item that is a note."""
         if tag == "sup":
             self._raised = True
         elif tag == "a":
-            to_page = self._raised and _PAGE_LINK.search(source) is not None
+            link = _PAGE_LINK.search(source)
+            self._target = link[1] if link else ""
+            to_page = self._raised and link is not None
             self._refers = to_page or _NOTE_REFERENCE.search(source) is not None
+        found = _ID.search(source) if self._marks and "id" in source else None
+        mark = self._marks.pop(found[1], "") if found else ""
+        if mark and tag != "li":
+            self._due = mark
+        return mark if tag == "li" else ""
 
     def close_tag(self, tag: str) -> None:
         """Leave a raised text or a link."""
@@ -175,15 +208,38 @@ class _NoteMarks:
     def mark_text(self, text: str) -> str:
         """Return a text with its mark: `[1]` of a note, `^6` of a number."""
         bare = text.strip()
-        before, self._before = self._before, text[-1:] or self._before
+        word, self._before = self._before, (self._before + text)[-_MAX_WORD:]
+        before = word[-1:]
         if _BACK_LINK.fullmatch(bare):
             return ""
+        if bare and self._due:
+            mark, self._due = self._due, ""
+            has_own = bare[0] in "[(" or re.match(rf"{re.escape(mark)}(?!\w)", bare)
+            return text if has_own else f"[{mark}] {text.lstrip()}"
         if not (self._refers or self._raised) or not bare or len(bare) > _MAX_NOTE_MARK:
             return text
-        is_note = self._refers or (before in _SENTENCE_ENDS and bare.isdigit())
+        ends = before in _SENTENCE_ENDS or word[-_MAX_SYMBOL - 1 :].isalpha()
+        is_note = self._refers or (ends and len(word) > _MAX_SYMBOL and bare.isdigit())
+        if self._refers and self._target:
+            self._marks.setdefault(self._target, bare.strip("[]()"))
         if is_note and bare[0] not in "[(":
             return f"[{bare}]"
-        return f"^{bare}" if self._raised and before.isdigit() and not self._refers else text
+        return f"^{bare}" if self._raised and not self._refers and _is_power(word, bare) else text
+
+
+def _is_power(before: str, raised: str) -> bool:
+    """Whether what is raised is a power: `10⁶`, `2ⁿ`, `m²`; not `1ˢᵗ`, nor a note at a word."""
+    number = raised.lstrip("+-−").isdigit()
+    if before[-1:].isdigit():
+        return number or len(raised) == 1
+    word = re.search(r"[^\W\d_]*+\Z", before)
+    return number and word is not None and 0 < len(word[0]) <= _MAX_SYMBOL
+
+
+def _list_number(source: str, mark: str) -> ListNumber:
+    number, kind = _NUMBER.search(source), _NUMBER_TYPE.search(source)
+    style = _NUMBER_STYLES[kind[1]] if kind else "decimal"
+    return ListNumber(int(number[1]) if number else None, style, mark)
 
 
 def _cell_spans(source: str) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.latex_labels import resolve_references
 from clew.ingest.readers.latex_macros import VERBATIM, expand_macros, strip_comments
 from clew.ingest.readers.latex_symbols import ACCENTS, OPERATORS, SYMBOLS
 from clew.ingest.readers.markup import MarkupWriter
@@ -65,7 +66,7 @@ def read_latex(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
     r"""Read LaTeX; the title is that of `\title`, else the first heading."""
     raw, encoding = decode(read_bytes(source, budget))
     bare = strip_comments(clean(raw).translate(dict.fromkeys(range(0xE000, 0xE003))))
-    text = expand_macros(bare)
+    text = resolve_references(expand_macros(bare))
     title = _find_argument(text, r"\title")
     begin = text.find(r"\begin{document}")
     page = LatexPage()
@@ -233,8 +234,9 @@ class LatexPage:
         if command in _DROPPED:
             return ""
         if command == "footnote":
-            self._notes.append(f"[{len(self._notes) + 1}] {self.plain(argument)}")
-            return f"[{len(self._notes)}]"
+            # Not as entries of the bibliography, which have numbers alone.
+            self._notes.append(f"[^{len(self._notes) + 1}]: {self.plain(argument)}")
+            return f"[^{len(self._notes)}]"
         if command == "href":
             return self.plain(second)
         if command in _QUANTITIES:
@@ -313,6 +315,8 @@ class LatexPage:
             self._write_notes()
             self.writer.heading(2, "References")
             return self._argument(text, at)[1]
+        if name == "abstract":
+            self.writer.heading(2, "Abstract")
         if name in _LISTS and len(self._lists) < _MAX_NESTING:
             self._lists.append(name)
             self._counts.append(0)

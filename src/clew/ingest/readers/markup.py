@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 
 _MAX_CONTAINERS = 12  # what is nested deeper is not indented further
 _MAX_TERMS = 400
+_LEAST_WORDS = 3  # of a description that says something
+_PUNCTUATION = ".,:;!?()\"'“”’"
 _BODY, _INDENT = ":   ", "    "
+
+
+def describe_image(said: str) -> str:
+    """Return the description of an image as text; "" if it is a label or the name of a file."""
+    said = " ".join(said.split())
+    words = sum(word.strip(_PUNCTUATION).isalpha() for word in said.split())
+    return f" (image: {said.rstrip('.')}) " if words >= _LEAST_WORDS else ""
 
 
 @dataclass(slots=True)
@@ -58,7 +67,7 @@ class MarkupWriter:
         """Write the rows of a table."""
         self._write(lines)
 
-    def term(self, text: str) -> None:
+    def term(self, text: str, *, is_name: bool = True) -> None:
         """Write a term; the body that follows is opened by `open_body`."""
         text = " ".join(text.split())
         if not text:
@@ -66,7 +75,7 @@ class MarkupWriter:
         if not self._after_term:
             self._gap()
         self._lines.append(self._prefix() + text)
-        self.marked[text] += 1
+        self.marked.update([text] if is_name else [])
         self._after_term = True
 
     def open_body(self) -> None:

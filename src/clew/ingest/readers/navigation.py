@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from clew.ingest.readers.hidden_parts import HiddenParts, is_ended_by, read_attributes
 from clew.ingest.readers.link_lists import (
     LinkList,
     PageHeading,
@@ -37,9 +38,6 @@ _CLASSES = re.compile(
 # Tables of contents and indexes, as Sphinx and DocBook mark them.
 _INDEX_CLASSES = re.compile(
     r"(?:^|\s)(?:toc|localtoc|toctree-wrapper|indexdiv|genindextable|sphinxsidebar)(?:$|\s)"
-)
-_ATTRIBUTE = re.compile(
-    r"([^\s=/>\"']++)\s*+(?:=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s>\"']*+)))?+", re.DOTALL
 )
 # Never navigation by role or class: the page itself, and elements that need no closing tag.
 _NEVER = frozenset(
@@ -144,9 +142,12 @@ class _Finder:
     _run: int = 0
     _last: str = ""
     _after_heading: bool = False
+    _hidden: HiddenParts = field(default_factory=HiddenParts)
 
     def open_tag(self, at: int, tag: str, source: str) -> None:
         """Note an element, and whether it is navigation by tag, role or class."""
+        if is_ended_by(self._inside, tag):
+            self._inside = ""
         if self._inside:
             self._depth += tag == self._inside
             return
@@ -171,7 +172,7 @@ class _Finder:
             self._stack[-1].rows += 1
 
     def _open_link(self, source: str) -> None:
-        attributes = _attributes("a", source)
+        attributes = read_attributes("a", source)
         self._link = "sibling" if leads_to_sibling(attributes) else "link"
         is_entry = self._entry < self._item and leads_to_section(attributes, self.is_book)
         self._entry = self._item if is_entry else self._entry
@@ -201,7 +202,7 @@ class _Finder:
         """Leave an element, and what was not closed in it."""
         if self._inside:
             self._depth -= tag == self._inside
-            if self._depth <= 0:
+            if self._depth <= 0 or is_ended_by(self._inside, tag, closing=True):
                 self._inside = ""
             return
         if tag in _RUN_ENDS:
@@ -271,6 +272,8 @@ class _Finder:
         self._run = 0
 
     def _kind(self, tag: str, source: str) -> Kind:
+        if self._hidden.hides(tag, source):
+            return "menu"
         aside = tag == "aside" and not (self._within or self.is_book or _NOTE.search(source))
         return "menu" if aside else _kind_by_name(tag, source)
 
@@ -376,7 +379,7 @@ def _is_named_side(block: _Block, leads: bool) -> bool:
     """Whether the class or id says sidebar or the like, and it reads like one."""
     if "class" not in block.source and "id" not in block.source:
         return False
-    attributes = _attributes(block.tag, block.source)
+    attributes = read_attributes(block.tag, block.source)
     identity = attributes.get("id", "")
     if _is_slug(identity, block.heading) or "sect" in attributes.get("class", "").lower():
         return False
@@ -395,18 +398,11 @@ def _is_slug(identity: str, heading: str) -> bool:
     return bool(parts) and bool(words) and set(parts) <= set(words)
 
 
-def _attributes(tag: str, source: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(source, len(tag) + 1):
-        found.setdefault(name.lower(), "".join(values))
-    return found
-
-
 def _kind_by_name(tag: str, source: str) -> Kind:
     """Return what navigation an element is by its role or class; `source` is its opening tag."""
     if tag in _NEVER or ("class" not in source and "role" not in source):
         return ""
-    attributes = _attributes(tag, source)
+    attributes = read_attributes(tag, source)
     role, classes = attributes.get("role", "").strip().lower(), attributes.get("class", "")
     if role == "main":
         return ""

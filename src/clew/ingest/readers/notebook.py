@@ -1,6 +1,7 @@
 """Reads Jupyter notebooks: Markdown cells as they are, code cells and their text output fenced."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,9 @@ from clew.ingest.readers.table_text import label_rows
 from clew.ingest.readers.text import file_title, heading_title
 from clew.types import Document
 
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
+# An object that is shown as a picture, and in text only by its type: `<Figure …>`.
+_REPRESENTED = re.compile(r"\s*+\[?+(?:<[^<>\n]++>,?+\s*+)++\]?+\s*+\Z")
 _MAX_OUTPUT_CHARS = 2_000  # of one cell: longer output is a log or a data dump
 
 
@@ -50,7 +54,7 @@ def _cell_blocks(cell: Any, language: str) -> Iterator[str]:
         outputs = cell.get("outputs")
         for output in outputs if isinstance(outputs, list) else ():
             shown = _output_text(output).strip("\n")
-            if shown.strip() and len(shown) <= _MAX_OUTPUT_CHARS:
+            if shown.strip() and len(shown) <= _MAX_OUTPUT_CHARS and not _REPRESENTED.match(shown):
                 yield _fence(shown, "")
     elif text.strip():
         yield label_rows(text)
@@ -62,7 +66,10 @@ def _output_text(output: Any) -> str:
     data = output.get("data")
     if isinstance(data, dict):
         return _join_text(data.get("text/plain"))
-    return _join_text(output.get("text"))
+    if output.get("output_type") == "error":  # without the lines that led there
+        said = (_join_text(output.get("ename")), _join_text(output.get("evalue")))
+        return _COLOURS.sub("", ": ".join(filter(None, said)))
+    return _COLOURS.sub("", _join_text(output.get("text")))
 
 
 def _join_text(value: Any) -> str:

@@ -6,7 +6,10 @@ to a fixed depth, so nesting costs nothing.
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from clew.ingest.readers.hidden_parts import is_ended_by
+from clew.ingest.readers.list_numbers import NumberStyle, format_number
 from clew.ingest.readers.table_text import Cell, Table
 
 _CELL_TAGS = frozenset({"td", "th"})
@@ -35,6 +38,7 @@ class _Container:
     marker: str = ""
     indent: str = ""
     count: int = 0
+    style: NumberStyle = "decimal"
 
 
 @dataclass(slots=True)
@@ -44,6 +48,18 @@ class _Output:
     pieces: list[str] = field(default_factory=list)
     apart: int = 0  # line ends due before the next text …
     mark: str = ""  # … and a heading's mark before it
+
+
+class ListNumber(NamedTuple):
+    """What a list or an item says about its number: the one it begins with, and the style."""
+
+    number: int | None = None
+    style: NumberStyle = "decimal"
+    note: str = ""
+    """The mark of an item that is a note."""
+
+
+PLAIN_NUMBER = ListNumber()
 
 
 class PageText:
@@ -88,10 +104,18 @@ class PageText:
         site = whole[len(first) :].lstrip() if first and whole.startswith(first) else ""
         return first if site[:1] in {"—", "–", "|", "-", "·"} and len(site) > 1 else whole or first
 
-    def open_tag(self, tag: str, dropped_as: str = "", spans: tuple[int, int] = (1, 1)) -> None:
+    def open_tag(
+        self,
+        tag: str,
+        dropped_as: str = "",
+        spans: tuple[int, int] = (1, 1),
+        numbered: ListNumber = PLAIN_NUMBER,
+    ) -> None:
         """Handle an opening tag; `spans` are the columns and rows of a cell."""
         self._in_title = tag == "title" and self._inside in {"", "head"} and not self._title
         if tag == "body" and self._inside == "head":  # the head's closing tag is optional
+            self._inside = ""
+        if is_ended_by(self._inside, tag):
             self._inside = ""
         if self._inside:
             self._depth += tag == self._inside
@@ -99,7 +123,7 @@ class PageText:
             self._inside, self._depth = tag, 1
             self._in_index = dropped_as == "index"
         else:
-            self._begin_tag(tag, spans)
+            self._begin_tag(tag, spans, numbered)
 
     def close_tag(self, tag: str) -> None:
         """Handle a closing tag."""
@@ -107,7 +131,7 @@ class PageText:
             self._in_title = False
         if self._inside:
             self._depth -= tag == self._inside
-            if self._depth <= 0:
+            if self._depth <= 0 or is_ended_by(self._inside, tag, closing=True):
                 self._inside = ""
             return
         if tag in _INLINE_CODE_TAGS:
@@ -138,7 +162,7 @@ class PageText:
 
     # -- tags
 
-    def _begin_tag(self, tag: str, spans: tuple[int, int]) -> None:
+    def _begin_tag(self, tag: str, spans: tuple[int, int], numbered: ListNumber) -> None:
         if tag in _TABLE_TAGS:
             self._begin_table_tag(tag, spans)
             return
@@ -146,9 +170,10 @@ class PageText:
         if tag == "pre":
             self._open_code()
         elif tag in _LIST_TAGS:
-            self._open_container(_Container(tag))
+            before = 0 if numbered.number is None else numbered.number - 1
+            self._open_container(_Container(tag, count=before, style=numbered.style))
         elif tag == "li":
-            self._open_item()
+            self._open_item(numbered)
         elif tag in {"dt", "dd"}:
             if self._close_container("dd") and tag == "dt":
                 self._out.apart = 2
@@ -193,11 +218,13 @@ class PageText:
         if len(self._containers) < _MAX_CONTAINERS:
             self._containers.append(container)
 
-    def _open_item(self) -> None:
+    def _open_item(self, numbered: ListNumber) -> None:
         self._close_container("li")
         around = self._containers[-1] if self._containers else _Container("ul")
-        around.count += 1
-        marker = f"{around.count}. " if around.tag == "ol" else "- "
+        around.count = around.count + 1 if numbered.number is None else numbered.number
+        counted = format_number(around.count, around.style)
+        marker = f"{counted}. " if around.tag == "ol" else "- "
+        marker = f"[{numbered.note}] " if numbered.note else marker
         self._open_container(_Container("li", marker, " " * len(marker)))
 
     def _close_container(self, tag: str) -> bool:

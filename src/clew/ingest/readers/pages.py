@@ -24,6 +24,7 @@ _COLUMN_GAP = re.compile(r"\t+| {3,}")
 _FULL_LINE = 0.6  # of the longest line: a shorter one ends a paragraph
 _MAX_DIGITS = 9
 _NUMBER = re.compile(r"\d+|\b[ivxlc]+\b")
+_COUNTED_WORD = re.compile(r"\d[\d.,]* (?=[^\W\d_])(?-i:[a-zß-ÿа-я])")  # "10 seconds"
 _ROMAN = re.compile(r"\b[ivxlc]+\b")
 _LEADER = re.compile(
     r".*?\S.*?(?:\.[ \t]?){4,}[ \t]*(?:(?:\d{1,4}|[ivxlc]{1,7})(?:[,–-] ?\d{1,4})*)?[ \t]*"
@@ -134,8 +135,9 @@ def _find_running(pages: Sequence[list[str]], full: int) -> set[tuple[int, str]]
     found: set[tuple[int, str]] = set()
     for group in groups.values():
         on = {line.page for line in group}
-        # The first page of a short text has a title instead.
-        short = full == _LEAST_REPEATS and on == set(range(1, full)) and _is_running(group[0])
+        # The first page of a short text has a title instead, the last one may end before its foot.
+        most = (set(range(1, full)), set(range(full - 1)))
+        short = full == _LEAST_REPEATS and on in most and _is_running(group[0])
         least = len(on) if short else usual
         if len(on) < least or _is_one_sign(group[0].key):
             continue
@@ -258,8 +260,10 @@ def _fills_line(before: str, after: str) -> bool:
 
 def _begins_in_sentence(last: str, first: str, around: str) -> bool:
     """Whether a line can stand within a sentence: a word, or a number that is no item's."""
-    begin = first.lstrip()[0]
-    return begin.isalpha() or (begin.isdigit() and goes_on_with_number(last, first, around))
+    begin = first.lstrip()
+    if begin[0].isalpha() or _COUNTED_WORD.match(begin):
+        return True
+    return begin[0].isdigit() and goes_on_with_number(last, first, around)
 
 
 def drop_contents(text: str) -> str:

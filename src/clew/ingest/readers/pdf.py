@@ -27,8 +27,8 @@ from clew.ingest.readers.pages import (
     strip_running_lines,
 )
 from clew.ingest.readers.pdf_tables import mark_tables
-from clew.ingest.readers.pdf_terms import PageLines, mark_terms, measure_page
-from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated
+from clew.ingest.readers.pdf_terms import PageLines, find_glued_fonts, mark_terms, measure_page
+from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated, part_words
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
 from clew.text.places import PAGE_BREAK
 from clew.text.unicode import clean, digest
@@ -169,11 +169,13 @@ def _read_by_pdfium(
             return None
         pages: list[PageLines] = []
         lines: list[SizedLine] = []
+        glued: list[dict[str, str]] = []
         for number in range(count):
             page = document[number]
             layer = page.get_textpage()
             raw_text = layer.get_text_range()
             lines += _measure_lines(layer, raw_text, number)
+            glued.append(find_glued_fonts(layer, raw_text))
             read = measure_page(layer, raw_text, mark_tables(layer, raw_text))
             if not raw_text.strip() and budget.ocr != "never":
                 read = PageLines([_read_scan(page, budget.ocr, budget.seconds)], [None])
@@ -181,6 +183,7 @@ def _read_by_pdfium(
             meter.add(raw_text, number == count - 1)
         texts = [clean("\n".join(written)) for written in mark_terms(pages)]
         texts = [_SOFT_HYPHEN_END.sub("", text).rstrip().lstrip("\n") for text in texts]
+        texts = [part_words(text, parted) for text, parted in zip(texts, glued, strict=True)]
         return texts, list(_read_bookmarks(document)) or find_large_lines(lines)
     except pdfium.PdfiumError:
         return None

@@ -5,6 +5,7 @@ where such bodies begin. Its font is another one than that of the text, and thre
 the document stand so: a single indent is no list of definitions.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from ctypes import byref, c_double, c_int, create_string_buffer
@@ -21,6 +22,8 @@ _SAMPLES = 12  # characters of a line whose font is looked at
 _FONT_NAME_BYTES = 128
 _MAX_DEPTH = 4
 _MAX_HEADER_LINES = 3  # at the top of a page, above what goes on
+_INNER_CAPITAL = re.compile(r"[^\W\d_]{2,40}[A-Z][a-z]+")
+_LEAST_GLUED = 2  # letters before the capital
 _PROSE_END = (".", ",", ";", ":", "!", "?")
 _INDENT = "    "
 
@@ -81,6 +84,31 @@ def _measure_line(layer: Any, line: str, start: int) -> _Line:
     return _Line(_origin(layer, first), size, _usual_font(layer, line, start))
 
 
+def find_glued_fonts(layer: Any, text: str) -> dict[str, str]:
+    """Return the words of a page whose font changes at a capital within them, with a space there.
+
+    "KDEThe": a name, and behind it without a gap the title in another font.
+    """
+    if len(text) != layer.count_chars():
+        return {}
+    found: dict[str, str] = {}
+    for word in _INNER_CAPITAL.finditer(text):
+        for at in range(word.start() + _LEAST_GLUED, word.end() - 1):
+            changes = text[at].isupper() and text[at + 1].islower()
+            if changes and _font_at(layer, at - 1) != _font_at(layer, at):
+                found[word[0]] = f"{text[word.start() : at]} {text[at : word.end()]}"
+                break
+    return found
+
+
+def _font_at(layer: Any, at: int) -> str:
+    from pypdfium2.raw import FPDFText_GetFontInfo
+
+    name = create_string_buffer(_FONT_NAME_BYTES)
+    size = FPDFText_GetFontInfo(layer.raw, at, name, _FONT_NAME_BYTES, c_int())
+    return name.value.decode("utf-8", "replace") if 0 < size <= _FONT_NAME_BYTES else ""
+
+
 def _origin(layer: Any, at: int) -> float:
     from pypdfium2.raw import FPDFText_GetCharOrigin
 
@@ -91,14 +119,9 @@ def _origin(layer: Any, at: int) -> float:
 
 def _usual_font(layer: Any, line: str, start: int) -> str:
     """Return the font of most letters of a line, by samples."""
-    from pypdfium2.raw import FPDFText_GetFontInfo
-
     letters = [at for at, sign in enumerate(line) if sign.isalnum()]
-    name = create_string_buffer(_FONT_NAME_BYTES)
-    fonts: Counter[str] = Counter()
-    for at in letters[:: max(1, len(letters) // _SAMPLES)]:
-        size = FPDFText_GetFontInfo(layer.raw, start + at, name, _FONT_NAME_BYTES, c_int())
-        fonts[name.value.decode("utf-8", "replace") if 0 < size <= _FONT_NAME_BYTES else ""] += 1
+    chosen = letters[:: max(1, len(letters) // _SAMPLES)]
+    fonts = Counter(_font_at(layer, start + at) for at in chosen)
     return fonts.most_common(1)[0][0] if fonts else ""
 
 

@@ -6,7 +6,7 @@ is glued, and two rare neighbours that together are one are split.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _TRUSTED_COUNT = 4  # occurrences from which a word is trusted
@@ -75,3 +75,8 @@ def join_hyphenated(page: str, known: Vocabulary, hyphens: str = "-‐") -> str:
         return one + two
 
     return _HYPHENATED.sub(join, page)
+
+
+def part_words(page: str, parted: Mapping[str, str]) -> str:
+    """Write words that are known to be glued as the two that they are."""
+    return _WORD.sub(lambda found: parted.get(found[0], found[0]), page) if parted else page

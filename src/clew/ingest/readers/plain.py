@@ -17,6 +17,7 @@ from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_doc
 from clew.ingest.readers.text import first_line_title, text_metadata
 from clew.ingest.readers.text_tables import mark_text_tables
 from clew.ingest.readers.text_terms import mark_text_terms
+from clew.text.drawings import fence_drawings
 from clew.text.structure import split_sections
 from clew.text.unicode import clean
 from clew.types import Document
@@ -31,7 +32,7 @@ _COUNTED = re.compile(
 )
 _UNDERLINE = re.compile(r"([=\-~*^#])\1{2,}[ \t]*")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\na-z]{2,60}")
-_PAGE_END = re.compile(r"^.*\[Page \d{1,4}\][ \t]*$", re.MULTILINE)
+_PAGE_END = re.compile(r"^.*\[Page \d{1,4}\][ \t]*$", re.MULTILINE)  # of standards
 _LEAST_HEADINGS = 3
 _INDENTED_SHARE = (
     0.6  # of the lines: then those at the margin that are written in capitals are headings
@@ -47,7 +48,7 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
     title = first_line_title(text)
-    listed = mark_text_terms(mark_text_tables(tidy_pages(text)))
+    listed = mark_text_terms(fence_drawings(mark_text_tables(tidy_pages(text))))
     tidied = drop_margin(mark_headings(_join_cut_words(listed)))
     if tidied != text:
         title = _centred_title(text) or title
@@ -69,6 +70,7 @@ def tidy_pages(text: str) -> str:
         pages = _split_at_page_numbers(text)
     if len(pages) < 2:
         return drop_contents(text)
+    pages = [_PAGE_END.sub("", page) if "[Page " in page else page for page in pages]
     joined, _ = join_pages(strip_running_lines(pages), "")
     return re.sub(r"\n{4,}", "\n\n\n", drop_contents(joined)).strip("\n") or text
 

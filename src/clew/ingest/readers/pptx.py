@@ -1,17 +1,19 @@
-"""Reads PPTX: slides in their order, their titles as headings, tables and speaker notes."""
+"""Reads PPTX: slides in their order, their titles as headings, tables, charts and notes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from clew.errors import InputError
 from clew.ingest.readers.archive import (
     Archive,
-    LinkHandler,
     get_attribute,
+    links_of,
     open_archive,
     resolve_part,
 )
+from clew.ingest.readers.office_charts import read_charts
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document
 from clew.ingest.readers.table_text import write_table
 from clew.text.places import PAGE_BREAK
@@ -22,6 +24,7 @@ _TITLE_TYPES = frozenset({"title", "ctrTitle"})
 _LEFT_OUT_TYPES = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 _LIST_TYPES = frozenset({"body", "obj", "subTitle", ""})
 _SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
+_NOTES_MARK = "Speaker notes:"
 _SEPARATOR = f"\n\n{PAGE_BREAK}"
 
 
@@ -49,7 +52,7 @@ def _list_slides(archive: Archive) -> list[str]:
     """Return the parts of the slides in the order of the presentation."""
     ids = _SlideIds()
     archive.parse(_PRESENTATION, ids)
-    links = _links_of(archive, _PRESENTATION)
+    links = links_of(archive, _PRESENTATION)
     slides = [resolve_part(_PRESENTATION, links[key]) for key in ids.found if key in links]
     if slides:
         return [part for part in slides if part in archive.names]
@@ -57,26 +60,19 @@ def _list_slides(archive: Archive) -> list[str]:
     return [part for _, part in sorted(numbered)]
 
 
-def _links_of(archive: Archive, part: str) -> dict[str, str]:
-    folder, _, name = part.rpartition("/")
-    links = LinkHandler("Relationship", "Id", "Target")
-    if (relations := f"{folder}/_rels/{name}.rels") in archive.names:
-        archive.parse(relations, links)
-    return links.links
-
-
 def _read_slide(archive: Archive, part: str) -> tuple[str, str]:
     """Return the text of a slide with its notes, and its title."""
-    slide = SlideHandler()
+    slide = SlideHandler(read_charts(archive, part))
     archive.parse(part, slide)
     blocks = [f"## {slide.title}"] if slide.title else []
     blocks += slide.blocks
-    for target in _links_of(archive, part).values():
+    for target in links_of(archive, part).values():
         notes_part = resolve_part(part, target)
         if "notesSlide" in notes_part and notes_part in archive.names:
             notes = SlideHandler()
             archive.parse(notes_part, notes)
-            blocks += [block.removeprefix("- ") for block in notes.blocks]
+            said = "\n\n".join(block.removeprefix("- ") for block in notes.blocks)
+            blocks += [f"{_NOTES_MARK} {said}"] if said else []
     return "\n\n".join(blocks), slide.title
 
 
@@ -107,9 +103,10 @@ class _Shape:
 class SlideHandler:
     """Converts one slide to blocks of text, in the order of its shapes."""
 
-    def __init__(self) -> None:
+    def __init__(self, charts: Mapping[str, str] = MappingProxyType({})) -> None:
         self.title = ""
         self.blocks: list[str] = []
+        self._charts = charts
         self._shape = _Shape()
         self._level = 0
         self._pieces: list[str] = []
@@ -132,7 +129,13 @@ class SlideHandler:
             self._in_text = True
         elif tag == "br":
             self._pieces.append(" ")
-        elif tag == "tbl":
+        elif tag == "chart" and (chart := self._charts.get(get_attribute(attributes, "id"))):
+            self.blocks.append(chart)
+        else:
+            self._open_table_part(tag)
+
+    def _open_table_part(self, tag: str) -> None:
+        if tag == "tbl":
             self._rows = []
         elif tag == "tr" and self._rows is not None:
             self._rows.append([])

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from clew.ingest.readers.decode import decode
@@ -26,8 +27,10 @@ _ROLE = re.compile(r":[\w:.+-]{1,40}:`([^`]*)`|`([^`]*)`(?:__?|:[\w:.+-]{1,40}:)
 # Between single backticks, without a role: code as in Markdown, if its signs say so.
 _CODE = re.compile(r"(?<![`:\w])`([A-Za-z_][\w.]*(?:=[^`\s=][^`\s]{0,40}|\(\)))`(?![`:\w])")
 _LABELLED = re.compile(r"(.*?)\s*<[^<>]*>", re.DOTALL)
+_NOTE_REFERENCE = re.compile(r"\[([^\s\[\]]{1,40})\]_(?![\w])")
 _REFERENCE = re.compile(r"(?<=[A-Za-z0-9])_{1,2}(?=[\s.,;:)|]|$)")
 _SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,40})\|_{0,2}")
+_REPLACEMENT = re.compile(r"\.\.[ \t]+\|([^|\n]{1,40})\|[ \t]+replace::[ \t]*(.*)")
 _CODE_DIRECTIVES = frozenset(
     "code code-block sourcecode highlight parsed-literal literalinclude prompt doctest testcode "
     "testoutput productionlist math graphviz".split()
@@ -44,7 +47,10 @@ def read_rst(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     """Read reStructuredText; the title is the first heading."""
     text, encoding = decode(read_bytes(source, budget))
     page = _Page()
-    page.read(clean(text).expandtabs(8).split("\n"), 0)
+    lines = clean(text).expandtabs(8).split("\n")
+    page.read_substitutes(lines)
+    page.number_notes(lines)
+    page.read(lines, 0)
     written = page.writer.text()
     metadata: dict[str, Any] = {"format": "rst", "encoding": encoding}
     if page.writer.marked:
@@ -60,6 +66,34 @@ class _Page:
         self.title = ""
         self._levels: list[str] = []  # adornments by level, in order of appearance
         self._begun = False
+        self._substitutes: dict[str, str] = {}
+        self._note_numbers: dict[str, str] = {}  # of notes without a number of their own
+        self._unnamed: dict[str, int] = {"refers": 0, "note": 0}
+
+    def read_substitutes(self, lines: list[str]) -> None:
+        """Read what stands for `|name|` in the text."""
+        for at, line in enumerate(lines):
+            if found := _REPLACEMENT.fullmatch(line):
+                said = " ".join([found[2], *_dedent(lines[at + 1 : _body_end(lines, at + 1)])])
+                self._substitutes[found[1]] = " ".join(said.split())
+
+    def number_notes(self, lines: list[str]) -> None:
+        """Give notes that are numbered by themselves the next free numbers, in order."""
+        labels = [found[1] for line in lines if (found := _FOOTNOTE.fullmatch(line.strip()))]
+        taken = {label for label in labels if label.isdigit()}
+        free = (str(number) for number in count(1) if str(number) not in taken)
+        unnamed = count(1)
+        for label in labels:
+            if label.startswith("#"):
+                key = label if label != "#" else f"#{next(unnamed)}"
+                self._note_numbers.setdefault(key, next(free))
+
+    def _note_mark(self, label: str, of: str) -> str:
+        """Return the number of a note or of a reference to one; those without a name in order."""
+        if label == "#":
+            self._unnamed[of] += 1
+            label = f"#{self._unnamed[of]}"
+        return f"[{self._note_numbers.get(label, label.lstrip('#'))}]"
 
     def read(self, lines: list[str], depth: int) -> None:
         """Read blocks of lines without a common indent."""
@@ -118,7 +152,7 @@ class _Page:
         ):
             return self._definition(found[1], [found[2] or "", *body], depth, after)
         if found := _FIELD.fullmatch(line):
-            return self._definition(found[1], [found[2] or "", *body], depth, after)
+            return self._read_field(found, body, depth, after)
         if (
             body
             and body[0]
@@ -129,9 +163,21 @@ class _Page:
             return self._definition(self._inline(line), body, depth, after)
         return self._read_paragraph(lines, at)
 
-    def _definition(self, term: str, body: list[str], depth: int, after: int) -> int:
+    def _read_field(self, found: re.Match[str], body: list[str], depth: int, after: int) -> int:
+        """Read a field; in a description, `:param path:` is about `path`, which is the term."""
+        said = [found[2] or "", *body]
+        kind, _, argument = found[1].partition(" ")
+        if not (depth and argument and kind.islower()):
+            return self._definition(found[1], said, depth, after, is_name=False)
+        value_type, _, name = argument.strip().rpartition(" ")
+        kind = f"{kind}, {value_type}" if value_type else kind
+        return self._definition(name.lstrip("*"), [f"{kind}: {said[0]}", *body], depth, after)
+
+    def _definition(
+        self, term: str, body: list[str], depth: int, after: int, *, is_name: bool = True
+    ) -> int:
         self._begun = True
-        self.writer.term(self._inline(term))
+        self.writer.term(self._inline(term), is_name=is_name)
         self.writer.open_body()
         self._read_inner(body, depth)
         return after
@@ -163,7 +209,7 @@ class _Page:
     def _read_directive(self, line: str, body: list[str], depth: int) -> None:
         if found := _FOOTNOTE.fullmatch(line):
             text = " ".join([found[2], *body])
-            self.writer.paragraph(f"[{found[1]}] {self._inline(text)}")
+            self.writer.paragraph(f"{self._note_mark(found[1], 'note')} {self._inline(text)}")
             return
         found = _DIRECTIVE.fullmatch(line)
         if found is None or _TARGET.match(line):
@@ -209,7 +255,9 @@ class _Page:
         text = _LITERAL.sub(r"\1", text)
         self.writer.marked.update(found[1] for found in _CODE.finditer(text))
         text = _ROLE.sub(_role_text, text)
-        text = _REFERENCE.sub("", _SUBSTITUTION.sub(r"\1", text))
+        text = _NOTE_REFERENCE.sub(lambda one: self._note_mark(one[1], "refers"), text)
+        text = _SUBSTITUTION.sub(lambda one: self._substitutes.get(one[1], one[1]), text)
+        text = _REFERENCE.sub("", text)
         return re.sub(r"\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*", r"\1\2", text).replace("\\ ", "")
 
 

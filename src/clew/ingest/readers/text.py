@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import PurePosixPath
 
+from clew.errors import InputError
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.html import tokenize_html
 from clew.ingest.readers.links import leave_out_contents, leave_out_link_targets
@@ -36,6 +37,14 @@ _FRONT_MATTER_LIST = re.compile(
 )
 # What a reader may ask about a work itself; other fields are metadata.
 _WORK_FIELDS = ("subtitle", "author", "authors", "creator", "date", "description", "summary")
+_FENCE = re.compile(r"[ \t]{0,3}(```|~~~)")
+_COMMENT_END = "-->"
+# Code in a line stays as it is; comments and tags that only arrange or fold a text are no text.
+_UNSEEN = re.compile(
+    r"(?P<code>`[^`\n]+`)|<!--.*?-->|^[ \t]*\[(?:TOC|\[_TOC_\])\][ \t]*$|^\[//\]:[ \t]*#.*$"
+    r"|</?(?:details|summary|div|center|span|font|p)(?:[ \t][^<>\n]{0,400})?>",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
 _UNDERLINE = re.compile(r"^([=\-~^*+\"'`#])\1{2,}[ \t]*$")
 _LONGEST_TITLE = 120
 
@@ -112,7 +121,9 @@ def read_code(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
 def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read Markdown; the title is the front matter's, a heading, or the file's name."""
     text, encoding = decode(read_bytes(source, budget))
-    text = clean(text)
+    text = leave_out_unseen(clean(text))
+    if not text.strip():
+        raise InputError("has no text besides comments and tags")
     fields = dict[str, str]()
     if (fenced := _FRONT_MATTER.match(text)) and text[fenced.end() :].strip():
         fields = _parse_front_matter(fenced[1])
@@ -126,6 +137,38 @@ def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document |
     metadata = fields | text_metadata("markdown", encoding)
     text = describe_work(fields) + label_rows(text)
     yield make_document(text, title, source.name, metadata)
+
+
+def leave_out_unseen(text: str) -> str:
+    """Leave out of Markdown what a page does not show: comments, marks of contents, folding tags.
+
+    Code stays as it is.
+    """
+    if "<" not in text and "[" not in text:
+        return text
+    pieces: list[list[str]] = [[]]
+    fence, in_comment = "", False
+    for line in text.split("\n"):
+        opened = None if in_comment else _FENCE.match(line)
+        if opened and not fence:
+            pieces.append([])
+        pieces[-1].append(line)
+        if opened and (not fence or fence == opened[1]):
+            fence = "" if fence else opened[1]
+            pieces += [] if fence else [[]]
+        begin, end = line.rfind("<!--"), line.rfind(_COMMENT_END)
+        if not fence and begin != end:
+            in_comment = begin > end
+    return "\n".join(_show("\n".join(piece)) for piece in pieces if piece)
+
+
+def _show(piece: str) -> str:
+    if _FENCE.match(piece):
+        return piece
+    # A comment that is not closed is text, and its end is not looked for again and again.
+    end = piece.find("<!--", piece.rfind(_COMMENT_END) + 1)
+    end = end if end >= 0 else len(piece)
+    return _UNSEEN.sub(lambda found: found["code"] or "", piece[:end]) + piece[end:]
 
 
 def describe_work(fields: Mapping[str, str]) -> str:

@@ -87,6 +87,14 @@ def is_function_word(word: str) -> bool:
     return word.casefold() in _closed_words()
 
 
+def strip_bound_words(run: str) -> str:
+    """Return a run of Chinese without the words at its ends that only bind it: "内存已满时会"."""
+    for word in word_class("zh", "bound"):
+        if run.endswith(word) and len(run) > len(word) + 1:
+            return strip_bound_words(run.removesuffix(word))
+    return run
+
+
 @cache
 def word_class(language: str, name: str) -> tuple[str, ...]:
     """Return the words of a named class of a language, such as its modal verbs."""

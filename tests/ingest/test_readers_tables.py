@@ -221,3 +221,38 @@ async def test_a_sheet_whose_rows_have_no_numbers_is_read(tmp_path: Path) -> Non
     assert not skipped
     assert [one.metadata["cells"] for one in documents] == TOWNS
     assert len({one.names[0] for one in documents}) == len(TOWNS)
+
+
+async def test_json_object_of_objects_is_one_row_per_key(tmp_path: Path) -> None:
+    path = tmp_path / "huts.json"
+    path.write_text('{"Alto": {"beds": 24}, "Bassa": {"beds": 8}, "Cima": {"beds": 3}}')
+    documents, skipped = await _read(path)
+    assert [one.metadata["cells"] for one in documents][1] == {"key": "Bassa", "beds": 8}
+    assert len(documents) == 3 and not skipped
+
+
+async def test_json_object_that_is_no_row_is_read_as_settings(tmp_path: Path) -> None:
+    path = tmp_path / "app.json"
+    path.write_text('{"name": "kestrel", "server": {"port": 8080}, "log": {"level": "info"}}')
+    documents, skipped = await _read(path)
+    assert not skipped and "cells" not in (documents[0].metadata or {})
+    assert documents[0].text.split("\n") == [
+        "name: kestrel",
+        "server.port: 8080",
+        "log.level: info",
+    ]
+
+
+async def test_columns_of_one_name_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "huts.csv"
+    path.write_text("name,value,value\nAlto,1,2\nBassa,3,4\n")
+    documents, _ = await _read(path)
+    found = [one.metadata["cells"] for one in documents]
+    assert found[0] == {"name": "Alto", "value": "1", "value (2)": "2"} and len(found) == 2
+
+
+async def test_equal_values_in_the_first_line_are_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "likes.csv"
+    path.write_text("Anna,red,red\nBob,red,blue\n")
+    documents, _ = await _read(path)
+    assert len(documents) == 2 and "column 2" in documents[0].metadata["cells"]

@@ -21,7 +21,7 @@ from typing import Protocol
 from clew.errors import InputError
 from clew.ingest.parse_process import MAX_WAIT_FACTOR, parse_file
 from clew.ingest.parse_process import ReadItem as ReadItem
-from clew.ingest.readers.databases import read_parquet, read_sqlite, read_xlsx
+from clew.ingest.readers.databases import read_parquet, read_sqlite
 from clew.ingest.readers.docx import read_docx
 from clew.ingest.readers.epub import read_epub
 from clew.ingest.readers.html import read_html
@@ -45,6 +45,7 @@ from clew.ingest.readers.source import (
     content_suffix,
 )
 from clew.ingest.readers.text import read_code, read_markdown, read_unknown
+from clew.ingest.readers.workbook import read_xlsx
 from clew.ingest.site_lines import leave_out_site_lines
 from clew.text.code_outline import CODE_SUFFIXES
 from clew.text.unicode import clean

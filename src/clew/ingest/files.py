@@ -26,7 +26,7 @@ from clew.ingest.readers.docx import read_docx
 from clew.ingest.readers.epub import read_epub
 from clew.ingest.readers.html import read_html
 from clew.ingest.readers.latex import read_latex
-from clew.ingest.readers.mail import read_eml, read_mbox
+from clew.ingest.readers.mail import MailReader
 from clew.ingest.readers.manpage import read_manpage
 from clew.ingest.readers.notebook import read_notebook
 from clew.ingest.readers.pdf import read_pdf
@@ -82,12 +82,12 @@ READERS: dict[str, DocumentReader] = {
     ".pptx": read_pptx,
     ".epub": read_epub,
     ".ipynb": read_notebook,
-    ".eml": read_eml,
-    ".mbox": read_mbox,
     ".tex": read_latex,
     ".ltx": read_latex,
     ".man": read_manpage,
 }
+_MAIL = MailReader(READERS)
+READERS |= {".eml": _MAIL.read_eml, ".mbox": _MAIL.read_mbox}
 DEFAULT_READER: DocumentReader = read_unknown
 _MANUAL_SUFFIX = re.compile(r"\.[1-9][a-z]{0,4}")  # of manual pages: `git.1`, `printf.3posix`
 ROW_FORMATS = frozenset(

@@ -73,3 +73,19 @@ def test_a_question_for_what_happens_wants_no_steps() -> None:
 
 def test_that_a_question_is_not_understood_is_said_in_chinese() -> None:
     assert "the question" not in localise("这个那个？", NOT_UNDERSTOOD)
+
+
+@pytest.mark.parametrize(
+    ("question", "told"), [("谁测量蜂箱温度？", "罗晓燕"), ("谁设计了松溪大桥？", "沈国栋")]
+)
+async def test_who_did_it_is_told(
+    tmp_path: Path, base: KnowledgeBase, question: str, told: str
+) -> None:
+    page = tmp_path / "people.md"
+    page.write_text(
+        "蜂箱温度由管理员罗晓燕每天早晨测量。\n\n松溪大桥2004年由建筑师沈国栋设计，投资方是海川集团。\n",
+        encoding="utf-8",
+    )
+    await base.add([page])
+    answer = await base.ask(question, mode="reject")
+    assert told in answer.answer and answer.confidence >= 0.5

@@ -136,7 +136,7 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
         related = "relation path" if "chance" in answer.hints else "path"
         return "asked path" if "asked" in answer.hints else related
-    by_words = BY_WORDS in answer.signals and not (by_model or answer.computed or answer.candidate)
+    by_words = BY_WORDS in answer.signals and not (by_model or answer.computed)
     if answer.kind == "words" or by_words:
         return "words"
     by_scorer = f"{JUDGED} " if JUDGED in answer.signals else ""
@@ -192,7 +192,10 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         counted = is_chinese(asked) and not find_wanted_block(asked)
         by_words = describe_quotes(asked, names, answer) if counted else {}
         return {**signals, **by_words, **lacking, **judged, "own": -1.0}
-    return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
+    # No reader reads Chinese: what a pattern finds in one sentence is judged by its words.
+    counted = is_chinese(asked) and not answer.computed and len(answer.citations) == 1
+    by_words = describe_quotes(asked, names, answer) if counted else {}
+    return {**signals, **by_words, **await _describe_candidate(ctx, answer, asked, names)}
 
 
 async def _judge_one(

@@ -266,7 +266,12 @@ def compare_words(one: str, other: str) -> float:
 
 
 def mentions_form(name: str, text: str) -> bool:
-    """Whether a text has every word of a name that says something, in some form."""
+    """Whether a text has every word of a name that says something, in some form.
+
+    Of Han characters, which no spaces part, most pairs.
+    """
+    if len(name) > 1 and is_chinese(name):
+        return measure_terms([name], text)[0] >= _ALIKE / 2
     terms = [term for term in asked_terms(name) if term not in foreign_function_words()]
     return all(value >= _ALIKE / 2 for value in measure_terms(terms, text))
 

@@ -160,12 +160,19 @@ def _tells_new_name(text: str, question: str) -> bool:
     """Whether a text has a name that the question has not: by case, else a term without numbers."""
     if any(map(str.isupper, text)) and not UNSPACED_CHAR.search(text):
         return any(not mentions_form(name, question) for name in name_capitalised(text))
-    if UNSPACED_CHAR.search(text):  # what the question says is a part of longer runs
-        for term in list_terms(question):
-            text = text.replace(term, " ")
+    if is_chinese(question):
+        return any(len(run) > 1 and not _AMOUNT.search(run) for run in _list_new(text, question))
     t = tokenize(text)
     terms = (text[t.starts[a] : t.ends[b - 1]] for a, b in find_uncased_terms(t))
     return any(not _AMOUNT.search(one) and not mentions_form(one, question) for one in terms)
+
+
+def _list_new(text: str, question: str) -> list[str]:
+    """Return the runs of a Chinese text without what the question says: pairs of characters."""
+    for term in list_terms(question):
+        for at in range(len(term) - 1):
+            text = text.replace(term[at : at + 2], " ")
+    return [run for run in blank_particles(text).split() if UNSPACED_CHAR.match(run)]
 
 
 def _tells_new_word(text: str, question: str) -> bool:

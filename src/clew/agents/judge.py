@@ -94,6 +94,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     confidence = _estimate(own or models[kind], signals)
+    if kind == "words" and answer.kind != "words" and answer.candidate:  # a pattern found it
+        confidence = max(confidence, _estimate(models["answer"], signals))
     if chat is None and kind != f"{JUDGED} answer":
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
@@ -466,8 +468,8 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
     read = (*answer.evidence.chunks, *(list_stated(answer.evidence) if shows_facts else ()))
     known_language = is_read_language(ctx.question)
     # A Chinese question glues what it says to the name: "消息写入哪里".
-    exact = known_language and not is_chinese(ctx.question)
-    measure = measure_names if exact else _measure_forms
+    glued = not known_language or is_chinese(ctx.question)
+    measure = _measure_forms if glued else measure_names
     missing = [name for name in names if measure([name], read) == 0]
     if not missing or 2 * len(missing) < len(names):
         return ""

@@ -117,3 +117,14 @@ def test_what_is_not_there_is_made_by_adding_and_not_by_asking(tmp_path: Path) -
         asked = "When did the Marrow Bridge open?"
         assert kb.ask(asked, mode="reject", confidence=0.0).verdict == "answered"
         assert kb.ask(asked, mode="reject", confidence=1.0).verdict == "refused"
+
+
+def test_what_is_closed_says_so_and_names_are_shown(tmp_path: Path) -> None:
+    with _kb(tmp_path / "kb") as kb:
+        kb.add_texts([("note", "Ilse Brandvik designed the Marrow Bridge in Hallowmere.")])
+        assert kb.show("Ilse Brandvik").entities[0]["name"] == "Ilse Brandvik"
+        with pytest.raises(ConfigError, match="whole number"):
+            kb.search("Who designed it?", k=True)
+    with pytest.raises(ClewError, match="was closed"):
+        kb.search("Who designed the Marrow Bridge?")
+    kb.close()

@@ -12,12 +12,13 @@ from clew.arguments import check_text_pairs
 from clew.builder import ignore_progress
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
-from clew.errors import InputError
+from clew.errors import ClewError, InputError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.ingest.build import AddResult
 from clew.ingest.embedding import ProgressCallback
 from clew.ingest.readers.source import make_document
 from clew.kb_address import parse_location
+from clew.show import NameDetails
 from clew.store.protocol import Counts
 from clew.stores.opening import is_knowledge_base
 from clew.types import Document
@@ -29,6 +30,7 @@ class Kb:
     def __init__(self, aio: KnowledgeBase | Settings) -> None:
         """Use an open knowledge base, or settings: what is not there is made by the first `add`."""
         self._opened = aio
+        self._closed = False
 
     @property
     def aio(self) -> KnowledgeBase:
@@ -37,6 +39,8 @@ class Kb:
 
     def _open(self, *, create: bool = False) -> KnowledgeBase:
         """Return it opened; to read one that is not there is an error that says so."""
+        if self._closed:
+            raise ClewError("the knowledge base was closed; open it again with clew.open")
         if isinstance(self._opened, Settings):
             self._opened = sync.wait(KnowledgeBase.open(self._opened, create=create))
         return self._opened
@@ -111,6 +115,10 @@ class Kb:
         )
         return sync.wait(asked)
 
+    def show(self, name: str) -> NameDetails:
+        """Return the facts about an entity or document, with their sources, as `clew show`."""
+        return sync.wait(self._open().show(name))
+
     def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name."""
         return sync.wait(self._open().remove(names))
@@ -120,9 +128,10 @@ class Kb:
         return sync.wait(self._open().status())
 
     def close(self) -> None:
-        """Close files and release locks."""
-        if not isinstance(self._opened, Settings):
+        """Close files and release locks; what is asked of it later is an error."""
+        if not isinstance(self._opened, Settings) and not self._closed:
             sync.wait(self._opened.close())
+        self._closed = True
 
     def __enter__(self) -> "Kb":
         """Use as a context manager."""

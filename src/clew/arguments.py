@@ -19,6 +19,8 @@ def list_arguments(given: Any, what: str, kinds: type | tuple[type, ...]) -> lis
     listed = list(given)
     if wrong := [one for one in listed if not isinstance(one, kinds)]:
         raise ConfigError(f"{what} are expected, and {wrong[0]!r} is none")
+    if any(isinstance(one, str) and not one.strip() for one in listed):
+        raise ConfigError(f"{what} are expected, and one of them is empty")
     return listed
 
 

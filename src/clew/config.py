@@ -380,7 +380,7 @@ def _describe(error: ValidationError) -> str:
     *above, key = first["loc"] or ("",)
     where = ".".join(map(str, first["loc"]))
     if first["type"] != "extra_forbidden":
-        return f"{where}: {first['msg'].lower()}"
+        return f"{where}: {first['msg'].lower().removeprefix('value error, ')}"
     known: Any = Settings
     for part in above:
         known = known.model_fields[part].annotation if part in known.model_fields else None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from in_process import clew
@@ -366,3 +367,28 @@ def test_an_option_is_shown_by_its_name_as_it_is(tmp_path: Path) -> None:
     clew("add", "page.md", cwd=tmp_path)
     assert "takes a branch" in clew("show", "--onto", cwd=tmp_path)
     assert "--whyy" in clew("show", "--onto", "--whyy", cwd=tmp_path, code=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("", "a path is empty"), ("ftp://a.example/b.txt", "only http and https")]
+)
+def test_what_is_neither_path_nor_web_page_is_told(team: Path, given: str, said: str) -> None:
+    refused = clew("add", given, cwd=team, code=1)
+    assert said in refused
+
+
+def test_one_copy_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    print_added(AddResult(Counts(), added=2, copies=1))
+    assert "1 of them says the same" in capsys.readouterr().out
+
+
+def test_watching_tells_of_a_skipped_file_once(team: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (team / "notes").mkdir()
+    (team / "notes" / "odd.txt").write_bytes(b"\x00\x01\x02" * 40)
+
+    async def look_twice(_: object, __: object, bring: Any, show: Any) -> None:
+        show(*await bring())
+        show(*await bring())
+
+    monkeypatch.setattr(watching, "follow_changes", look_twice)
+    assert clew("watch", "notes", cwd=team).count("skipped notes/odd.txt") == 1

@@ -261,3 +261,28 @@ async def test_a_quotation_begins_anew_and_a_word_quoted_alone_does_not() -> Non
     found = await find('It prints "Attempting repairs of `loom_a`" by loom_b. The “Lessee” pays.')
     assert "Attempting" not in found
     assert "Lessee" in found
+
+
+async def test_orders_in_capitals_and_pronouns_are_no_names() -> None:
+    found = await find(
+        "# Relay notes\n\nThe client MUST NOT send `--force`. Servers SHALL NOT reply. Use "
+        "of keys is RECOMMENDED, as recommended in Zurich. Everyone in Basel agreed."
+    )
+    assert {"Zurich", "Basel"} <= found.keys()
+    assert not {"MUST NOT", "SHALL NOT", "RECOMMENDED", "Everyone"} & found.keys()
+
+
+async def test_a_german_order_is_no_name() -> None:
+    text = "Die Mühle liegt in Worms. Beachten Sie die Fristen. Prüfen Sie den Riemen in Speyer."
+    found = await find(text)
+    assert not {"Beachten Sie", "Beachten", "Prüfen Sie", "Prüfen"} & found.keys()
+    assert {"Worms", "Speyer"} <= found.keys()
+
+
+async def test_chinese_names_of_a_manual_that_occur_once_or_in_longer_runs() -> None:
+    found = await find(
+        "# 渡口手册\n\n`最大载重`是20吨。石门渡口于1903年由工程师周文海设计。"
+        "周文海出生于绍兴，毕业于山海工学院。\n\n| 城市: 安阳 | 人口: 500万 |\n"
+    )
+    assert {"石门渡口", "周文海", "绍兴", "山海工学院", "安阳"} <= found.keys()
+    assert not {"毕业", "工程师周文海设计", "周文海出生"} & found.keys()

@@ -154,7 +154,7 @@ async def test_json_lists_and_single_rows(tmp_path: Path) -> None:
     path.write_text('{"heading": "T", "text": "One"}')
     documents, _ = await rows(path)
     assert documents[0].names == (path.as_posix(),) and documents[0].title == "T"
-    for broken in ("3", "[]", '{"a": 1}', "[" * 100_000, "{"):
+    for broken in ("3", "[]", "{}", "[" * 100_000, "{"):
         path.write_text(broken)
         documents, skipped = await rows(path)
         assert not documents and len(skipped) == 1

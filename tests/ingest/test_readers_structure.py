@@ -535,3 +535,39 @@ async def test_tables_of_directives(tmp_path: Path) -> None:
     assert text == (
         "Regions\n\n| Region: north | Host: n.example |\n\nSizes\n\n| Name: a, b | Size: 4 |"
     )
+
+
+ATTACHED = """MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="X"
+
+--X
+Content-Type: text/plain
+
+See the list.
+--X
+Content-Type: text/csv
+Content-Disposition: attachment; filename="boats.csv"
+
+boat,berth
+Tern,14
+--X
+Content-Type: image/png
+Content-Disposition: attachment; filename="quay.png"
+
+picture
+--X--
+"""
+
+
+async def test_what_is_attached_to_a_mail_is_read_or_told_of(tmp_path: Path) -> None:
+    found = await read_all(tmp_path / "a.eml", MAIL + ATTACHED)
+    [mail] = [item for item in found if isinstance(item, Document)]
+    assert mail.text.endswith("See the list.\n\n## boats.csv\n\nboat: Tern; berth: 14.")
+    [skipped] = [item for item in found if isinstance(item, Skipped)]
+    assert skipped.name.endswith("a.eml#quay.png") and "cannot be read" in skipped.reason
+
+
+async def test_an_escaped_line_of_a_mailbox_is_no_quotation(tmp_path: Path) -> None:
+    box = f"From a@b Mon Jan 1 2024\n{MAIL}\nWe sail.\n\n>From Oslo we go on.\n"
+    [mail] = [i for i in await read_all(tmp_path / "a.mbox", box) if isinstance(i, Document)]
+    assert mail.text.endswith("We sail.\n\nFrom Oslo we go on.")

@@ -221,3 +221,104 @@ async def test_a_sheet_whose_rows_have_no_numbers_is_read(tmp_path: Path) -> Non
     assert not skipped
     assert [one.metadata["cells"] for one in documents] == TOWNS
     assert len({one.names[0] for one in documents}) == len(TOWNS)
+
+
+async def test_json_object_of_objects_is_one_row_per_key(tmp_path: Path) -> None:
+    path = tmp_path / "huts.json"
+    path.write_text('{"Alto": {"beds": 24}, "Bassa": {"beds": 8}, "Cima": {"beds": 3}}')
+    documents, skipped = await _read(path)
+    assert [one.metadata["cells"] for one in documents][1] == {"key": "Bassa", "beds": 8}
+    assert len(documents) == 3 and not skipped
+
+
+async def test_json_object_that_is_no_row_is_read_as_settings(tmp_path: Path) -> None:
+    path = tmp_path / "app.json"
+    path.write_text('{"name": "kestrel", "server": {"port": 8080}, "log": {"level": "info"}}')
+    documents, skipped = await _read(path)
+    assert not skipped and "cells" not in (documents[0].metadata or {})
+    assert documents[0].text.split("\n") == [
+        "name: kestrel",
+        "server.port: 8080",
+        "log.level: info",
+    ]
+
+
+async def test_columns_of_one_name_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "huts.csv"
+    path.write_text("name,value,value\nAlto,1,2\nBassa,3,4\n")
+    documents, _ = await _read(path)
+    found = [one.metadata["cells"] for one in documents]
+    assert found[0] == {"name": "Alto", "value": "1", "value (2)": "2"} and len(found) == 2
+
+
+async def test_equal_values_in_the_first_line_are_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "likes.csv"
+    path.write_text("Anna,red,red\nBob,red,blue\n")
+    documents, _ = await _read(path)
+    assert len(documents) == 2 and "column 2" in documents[0].metadata["cells"]
+
+
+def _write_formatted(path: Path) -> None:
+    """Write a workbook with a date, a percentage, amounts, a formula and a hidden sheet."""
+    _write_xlsx(path)
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name).decode() for name in book.namelist()}
+    formats = ['"yyyy\\-mm\\-dd hh:mm:ss"', "'[$€-407]#,##0.00'", "'#,##0.00&quot; zł&quot;'"]
+    codes = "".join(f"<numFmt numFmtId='{170 + n}' formatCode={c}/>" for n, c in enumerate(formats))
+    styles = "".join(f'<xf numFmtId="{n}"/>' for n in (0, 170, 9, 171, 172, 20))
+    parts["xl/styles.xml"] = (
+        f"<styleSheet {SPACE}><numFmts>{codes}</numFmts><cellXfs>{styles}</cellXfs></styleSheet>"
+    )
+    names = ("when", "share", "price", "fee", "clock", "sum")
+    header = "".join(f'<c t="inlineStr"><is><t>{one}</t></is></c>' for one in names)
+    numbers = (45356.604166666664, 0.25, 12.5, 3, 0.6041666666)
+    row = "".join(f'<c s="{n}"><v>{v}</v></c>' for n, v in enumerate(numbers, start=1))
+    parts["xl/worksheets/sheet1.xml"] = (
+        f"<worksheet {SPACE}><sheetData><row>{header}</row><row>{row}<c><f>A1+1</f></c></row>"
+        "</sheetData></worksheet>"
+    )
+    parts["xl/worksheets/sheet2.xml"] = parts["xl/worksheets/sheet1.xml"]
+    parts["xl/workbook.xml"] = parts["xl/workbook.xml"].replace(
+        "</sheets>", '<sheet name="old" state="hidden" sheetId="2" r:id="r2"/></sheets>'
+    )
+    parts["xl/_rels/workbook.xml.rels"] = parts["xl/_rels/workbook.xml.rels"].replace(
+        "</Relationships>",
+        '<Relationship Id="r2" Target="worksheets/sheet2.xml"/></Relationships>',
+    )
+    with zipfile.ZipFile(path, "w") as book:
+        for name, text in parts.items():
+            book.writestr(name, text)
+
+
+async def test_cells_of_a_workbook_are_told_as_they_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    _write_formatted(path)
+    documents, skipped = await _read(path)
+    assert [one.metadata["cells"] for one in documents] == [
+        {
+            "when": "2024-03-05T14:30:00",
+            "share": "25%",
+            "price": "€12.50",
+            "fee": "3.00 zł",
+            "clock": "14:30:00",
+        }
+    ]
+    told = " ".join(map(str, skipped))
+    assert "old: is a hidden sheet" in told and "has 1 formula without a value" in told
+
+
+async def test_sqlite_search_indexes_are_no_tables_and_booleans_are_yes(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE dog (name TEXT, trained BOOLEAN, paws INTEGER)")
+        database.execute("INSERT INTO dog VALUES ('Rex', 1, 1), ('Ulla', 0, 4)")
+        database.execute("CREATE VIRTUAL TABLE words USING fts5(name, content='dog')")
+        database.execute("CREATE VIRTUAL TABLE memo USING fts5(body)")
+        database.execute("INSERT INTO memo VALUES ('Buy hay.')")
+    database.close()
+    documents, skipped = await _read(path)
+    assert not skipped and {one.text for one in documents} == {
+        "name: Rex; trained: yes; paws: 1.",
+        "name: Ulla; trained: no; paws: 4.",
+        "body: Buy hay..",
+    }

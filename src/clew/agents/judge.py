@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clew.agents.answering.contrast import FOREIGN, measure_contrast
-from clew.agents.answering.exact_terms import misses_value
+from clew.agents.answering.exact_terms import find_exact_terms, misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
     asks_value,
@@ -31,7 +31,7 @@ from clew.agents.core.confidence import (
     name_written,
 )
 from clew.agents.core.evidence_page import passage_of
-from clew.agents.core.messages import YES_NO
+from clew.agents.core.messages import NOT_UNDERSTOOD, YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import (
     contradicts_kind,
@@ -44,7 +44,11 @@ from clew.agents.reading.lists import may_be_several, wants_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
-from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
+from clew.agents.rules.question_analysis import (
+    find_subject_names,
+    find_wanted_block,
+    is_in_corpus,
+)
 from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -60,16 +64,12 @@ from clew.text.word_forms import (
     find_written_names,
     is_read_language,
     mentions_form,
+    strip_bound_words,
 )
 from clew.types import Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
-NOT_UNDERSTOOD = (
-    "the question is not understood; it can be asked in English, Chinese, German, French, "
-    "Spanish, Russian, Arabic or Japanese"
-)
-"""Why a question that says nothing, or in a language without a table, is not answered."""
 _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell it of its subject
 _READ = 3  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
@@ -94,6 +94,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     confidence = _estimate(own or models[kind], signals)
+    if kind == "words" and answer.kind != "words" and answer.candidate:  # a pattern found it
+        confidence = max(confidence, _estimate(models["answer"], signals))
     if chat is None and kind != f"{JUDGED} answer":
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
@@ -136,7 +138,7 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
         related = "relation path" if "chance" in answer.hints else "path"
         return "asked path" if "asked" in answer.hints else related
-    by_words = BY_WORDS in answer.signals and not (by_model or answer.computed or answer.candidate)
+    by_words = BY_WORDS in answer.signals and not (by_model or answer.computed)
     if answer.kind == "words" or by_words:
         return "words"
     by_scorer = f"{JUDGED} " if JUDGED in answer.signals else ""
@@ -171,7 +173,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     signals = {
         "covered": measure_coverage(wanted, said),
         "named": measure_grounding(names, answer, cited)
-        if is_read_language(asked)
+        if is_read_language(asked) and not is_chinese(asked)
         else _measure_forms(names, (*passages, *cited)),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
@@ -192,7 +194,10 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         counted = is_chinese(asked) and not find_wanted_block(asked)
         by_words = describe_quotes(asked, names, answer) if counted else {}
         return {**signals, **by_words, **lacking, **judged, "own": -1.0}
-    return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
+    # No reader reads Chinese: what a pattern finds in one sentence is judged by its words.
+    counted = is_chinese(asked) and not answer.computed and len(answer.citations) == 1
+    by_words = describe_quotes(asked, names, answer) if counted else {}
+    return {**signals, **by_words, **await _describe_candidate(ctx, answer, asked, names)}
 
 
 async def _judge_one(
@@ -330,7 +335,7 @@ def _find_answered_names(ctx: Context, question: str, answer: Answer) -> list[st
         name
         for name in names
         if not (name.isupper() and re.search(role.format(re.escape(name)), question))
-        or _is_in_corpus(ctx.view, name)
+        or is_in_corpus(ctx.view, name)
     ]
 
 
@@ -343,8 +348,14 @@ def find_asked_names(ctx: Context, question: str) -> list[str]:
         names = find_subject_names(ctx.view, question)
         return names + [year for year in years if not any(year in name for name in names)]
     join = plan_chinese(question).join
-    subjects = join.options if join else (find_subject(question),)
+    subjects = join.options if join else _name_subject(find_subject(question))
     return [name.strip("《》“”「」『』") for name in subjects if name]
+
+
+def _name_subject(subject: str) -> list[str]:
+    """Return the codes in what a Chinese question is about, else all of it but the last verb."""
+    codes = [code for code in find_exact_terms(subject) if not code.isdigit()]
+    return codes or [strip_bound_words(subject)]
 
 
 def asks_openly(question: str) -> bool:
@@ -456,22 +467,18 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
     shows_facts = {"facts", "paths"} & {*ctx.layout.kinds}
     read = (*answer.evidence.chunks, *(list_stated(answer.evidence) if shows_facts else ()))
     known_language = is_read_language(ctx.question)
-    measure = measure_names if known_language else _measure_forms
+    # A Chinese question glues what it says to the name: "消息写入哪里".
+    glued = not known_language or is_chinese(ctx.question)
+    measure = _measure_forms if glued else measure_names
     missing = [name for name in names if measure([name], read) == 0]
     if not missing or 2 * len(missing) < len(names):
         return ""
-    unknown = [name for name in missing if known_language and not _is_in_corpus(ctx.view, name)]
+    unknown = [name for name in missing if known_language and not is_in_corpus(ctx.view, name)]
     if unknown:
         return f"the documents do not mention {', '.join(unknown[:3])}"
     if answer.verdict == "refused":  # why it was refused says more
         return ""
     return f"the passages found do not mention {', '.join(missing[:3])}"
-
-
-def _is_in_corpus(view: View, name: str) -> bool:
-    """Whether some passage has all words of a name, or an entity is called so."""
-    words = list(dict.fromkeys(split_words(name)))
-    return bool(len(view.bm25.chunks_with_all(words)) or len(view.find_by_name_or_alias(name)))
 
 
 def explain_doubt(answer: Answer, threshold: float) -> str:

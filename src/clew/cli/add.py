@@ -322,9 +322,10 @@ def _print_estimate(plan: CostEstimate) -> None:
         f"{count_of(plan.chunks, 'chunk')}"
     )
     if plan.calls or plan.cached_calls:
+        cost = f"cost {plan.money:.4f}" if plan.money else "no price is set for the model"
         out.print(
             f"{count_of(plan.calls, 'model call')} ({plan.cached_calls} more are cached), "
-            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, cost {plan.money:.4f}"
+            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, {cost}"
         )
     else:
         out.print("no model calls")
@@ -375,7 +376,8 @@ def print_added(added: AddResult, *, by_rules: bool = False, reason: str = "") -
         f"{len(added.skipped)} skipped{_format_removed(added.removed)}"
     )
     if added.copies:
-        out.print(f"{added.copies} of them say the same as another one: copies share one document")
+        say = "1 of them says" if added.copies == 1 else f"{added.copies} of them say"
+        out.print(f"{say} the same as another one: copies share one document")
     if added.note:
         out.print(added.note, style="yellow", markup=False)
     if usage := format_usage(added.usage):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from clew.cli.common import CommandContext, command, out
 from clew.ingest.build import AddResult
 from clew.ingest.document_names import find_missing_files
 from clew.ingest.files import find_files
-from clew.ingest.readers.source import SourceFile
+from clew.ingest.readers.source import Skipped, SourceFile
 
 FileStates = dict[str, tuple[int, int]]
 Pause = Callable[[float], Awaitable[None]]
@@ -55,9 +56,13 @@ async def watch(
                 await base.remove(gone)
         return added, gone
 
+    told: set[Skipped] = set()
+
     def show(added: AddResult, gone: list[str]) -> None:
         def people() -> None:
-            print_added(added)
+            new = tuple(one for one in added.skipped if one not in told)
+            print_added(replace(added, skipped=new))
+            told.update(new)
             if gone:
                 done = f"removed {', '.join(gone)}" if remove else describe_missing_files(gone)
                 out.print(done, style="yellow", markup=False)

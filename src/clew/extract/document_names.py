@@ -7,7 +7,7 @@ and names come from their form, from what is marked as code, and from the terms 
 
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -34,6 +34,7 @@ from clew.text.name_spans import COMMON_WORDS, NAME, find_uncased_terms
 from clew.text.names import Tokens, recall_tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
+from clew.text.unicode import UNSPACED_CHAR
 from clew.text.word_forms import text_language
 from clew.types import Document
 
@@ -50,7 +51,7 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 12"
+_RULES = "names 13"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -120,6 +121,7 @@ def learn_names(document: Document) -> DocumentNames:
         return _learn_prose(text, acronyms)
     inside, share, repeated, mostly_small = _capitals_inside(text)
     terms, language = _count_terms(text), text_language(text)
+    recurring = _find_recurring(terms)
     return DocumentNames(
         technical=True,
         inside=inside,
@@ -128,8 +130,8 @@ def learn_names(document: Document) -> DocumentNames:
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE or language == "de",
         repeated=repeated,
-        repeated_terms=frozenset(term for term, count in terms.items() if count > 1),
-        own_terms=_long_terms(terms),
+        repeated_terms=frozenset(t for t, count in terms.items() if count > 1) | recurring,
+        own_terms=_long_terms(terms) | recurring,
         terms=_compile_terms(document),
         is_code=document.metadata.get("format") == CODE_FORMAT,
         body=_fold_body(text),
@@ -141,7 +143,7 @@ def learn_names(document: Document) -> DocumentNames:
 
 def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNames:
     """Learn from prose: in languages other than English also which capitals are only openers."""
-    language = text_language(text)
+    language, terms = text_language(text), _count_terms(text)
     inside, _, repeated, mostly_small = _capitals_inside(text)
     return DocumentNames(
         inside=inside,
@@ -149,7 +151,7 @@ def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNa
         letters=frozenset(text[at] for at in find_letter_marks(text)),
         repeated=repeated,
         noun_capitals=language == "de",
-        own_terms=_long_terms(_count_terms(text)),
+        own_terms=_long_terms(terms) | _find_recurring(terms),
         body=_fold_body(text),
         acronyms=acronyms,
         language=language,
@@ -264,6 +266,23 @@ def _count_terms(text: str) -> Counter[str]:
 
 def _long_terms(terms: Counter[str]) -> frozenset[str]:
     return frozenset(term for term in terms if len(term.split()) >= _LEAST_OWN_TERM)
+
+
+def _find_recurring(terms: Counter[str]) -> frozenset[str]:
+    """Return what runs without spaces have in common, with other characters before and behind it.
+
+    In 工程师李明远设计 and 李明远出生 it is 李明远.
+    """
+    before: dict[str, set[str]] = defaultdict(set)
+    behind: dict[str, set[str]] = defaultdict(set)
+    runs = [run.split() for run in terms if UNSPACED_CHAR.match(run)]
+    for number, run in enumerate(runs):
+        for first in range(len(run) - _LEAST_OWN_TERM + 1):
+            for last in range(first + _LEAST_OWN_TERM, len(run) + 1):
+                part = " ".join(run[first:last])
+                before[part].add(run[first - 1] if first else f"run {number}")
+                behind[part].add(run[last] if last < len(run) else f"run {number}")
+    return frozenset(p for p, some in before.items() if len(some) > 1 and len(behind[p]) > 1)
 
 
 def _compile_terms(document: Document) -> re.Pattern[str] | None:

@@ -11,7 +11,7 @@ from clew.extract.document_names import DocumentNames, is_all_capitals, is_shout
 from clew.extract.openers import find_lettered
 from clew.text.name_spans import NAME, QUOTED, TERM, NameSpan
 from clew.text.names import Tokens
-from clew.text.word_forms import function_words
+from clew.text.word_forms import function_words, word_class
 
 _CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
 _COMPOUND = re.compile(r"-[a-z]{2,}\s+[a-z]")  # "Full-time staff": the first part of a plain word
@@ -37,6 +37,12 @@ _LABELLED = re.compile(r"[:：](?=\s)")
 _HEADING = re.compile(r"\f? {0,3}#{1,6}[ \t]")
 _SALUTATION_END = re.compile(r"(?:[ \t]+[a-z]+)?[ \t]*[,!][ \t]*$", re.MULTILINE)
 _ROMAN_MARK = re.compile(r"[IVXLC]+[.)](?=\s)")
+_FIRST_CELL = re.compile(r"\|[ \t]*(?:[^|:\n]{1,60}:[ \t]+)?")
+_CELL_END = re.compile(r"[ \t]*\|")
+# In Chinese, before a place that ends its clause, and behind what a dated or placed clause tells.
+_BEFORE_PLACE, _CLAUSE_ENDS = ("于", "在"), ("。", "，", "；", "\n")
+_DATED = re.compile(r"于\d")
+_ORDERS = frozenset(("not", *(w for one in ("modal", "do", "be") for w in word_class("en", one))))
 _ARTICLES = ("the", "a", "an")
 _LEAST_SHOUTED = 4  # letters of a common word in capitals that is no acronym
 
@@ -57,6 +63,7 @@ def keep_names(
             continue  # the mark of an item
         span = _end_before_sentence(text, t, _drop_letter(found, lettered))
         span = _strip_article(text, t, span, first, known)
+        span = _strip_pronoun(t, span, known)
         span = _cut_to_own_term(t, span, known) if span.type == TERM else span
         if span.type == NAME and _is_no_name(text, t, span, known, small):
             continue
@@ -66,7 +73,9 @@ def keep_names(
         span = _drop_plural(text, t, span, first, known)
         if _is_lone_opener(text, t, span, first, known):
             continue
-        if known.technical and (_is_cell_label(text, t, span) or _is_rare_term(t, span, known)):
+        if known.technical and (
+            _is_cell_label(text, t, span) or _is_rare_term(text, t, span, known)
+        ):
             continue
         if known.technical and span.type == NAME:
             trimmed = _drop_opener(text, t, span, first, known)
@@ -133,6 +142,15 @@ def _strip_article(
     return NameSpan(at + 1, span.last, span.type) if opens and span.type == NAME else span
 
 
+def _strip_pronoun(t: Tokens, span: NameSpan, known: DocumentNames) -> NameSpan:
+    """Return a name without the function words of another language behind it: "Beachten Sie"."""
+    closed = function_words(known.language) if known.language not in ("", "en") else frozenset()
+    last = span.last
+    while span.type == NAME and last - span.first > 1 and t.keys[last - 1] in closed:
+        last -= 1
+    return NameSpan(span.first, last, span.type)
+
+
 def _cut_to_own_term(t: Tokens, span: NameSpan, known: DocumentNames) -> NameSpan:
     """Return the term within a run of characters that stands alone elsewhere: 工程师周文海设计.
 
@@ -159,6 +177,8 @@ def _is_no_name(
         return not (single and t.keys[at] in known.inside)
     if _names_section(text, t, span, known, small):
         return True
+    if _is_order(text, t, span, small):
+        return True
     if not single:  # a row of codes is none of them: "A1 B1 A2"
         keys = t.keys[at : span.last]
         return len(keys) > 2 and all(any(map(str.isdigit, key)) for key in keys)
@@ -172,6 +192,17 @@ def _is_no_name(
             return True  # "MUST", "NOT"
     labelled = _LABELLED.match(text, end) is not None and key not in known.inside
     return labelled and bool(text[text.rfind("\n", 0, t.starts[at]) + 1 : t.starts[at]].strip())
+
+
+def _is_order(text: str, t: Tokens, span: NameSpan, small: frozenset[str]) -> bool:
+    """Whether words in capitals say what must be: "MUST NOT", "DO NOT EDIT", "is RECOMMENDED"."""
+    if not all(is_all_capitals(text, t, at) for at in range(span.first, span.last)):
+        return False
+    if span.last - span.first > 1:
+        return t.keys[span.first] in _ORDERS
+    before = t.keys[span.first - 1] if span.first else ""
+    key = t.keys[span.first]
+    return before in _ORDERS and len(key) >= _LEAST_SHOUTED and key in small
 
 
 def _opens_line(text: str, start: int) -> bool:
@@ -279,9 +310,15 @@ def _is_cell_label(text: str, t: Tokens, span: NameSpan) -> bool:
     return text[end : end + 1] in (":", "：") and text[max(0, start - 2) : start] == "| "
 
 
-def _is_rare_term(t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
-    """Whether a term of a script without case or spaces occurs only once."""
-    return span.type == TERM and t.key(span.first, span.last) not in known.repeated_terms
+def _is_rare_term(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
+    """Whether a term of a script without case or spaces occurs only once, and nothing names it."""
+    if span.type != TERM or t.key(span.first, span.last) in known.repeated_terms:
+        return False
+    start, end = t.starts[span.first], t.ends[span.last - 1]
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    names_row = _FIRST_CELL.fullmatch(line) and _CELL_END.match(text, end)
+    placed = line.endswith(_BEFORE_PLACE) and text.startswith(_CLAUSE_ENDS, end)
+    return not (names_row or placed or _DATED.match(text, end))
 
 
 def _drop_opener(

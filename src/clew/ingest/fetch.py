@@ -81,7 +81,16 @@ def is_outside(given: str) -> bool:
 
 
 def split_sources(given: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Split arguments into paths, and what has to be fetched first."""
+    """Split arguments into paths, and what has to be fetched first; raise for what is neither."""
+    for one in given:
+        if not one.strip():
+            raise InputError("a path is empty; give a file or a folder (`.` is the current one)")
+        scheme = one.partition("://")[0] if "://" in one else ""
+        if scheme.isalpha() and not is_outside(one) and not Path(one).exists():
+            raise InputError(
+                f"{one}: {scheme.lower()} addresses are not fetched, only http and https; "
+                "download it and add the file"
+            )
     paths = [Path(one) for one in given if not is_outside(one)]
     return paths, list(dict.fromkeys(one for one in given if is_outside(one)))
 

@@ -21,12 +21,12 @@ from typing import Protocol
 from clew.errors import InputError
 from clew.ingest.parse_process import MAX_WAIT_FACTOR, parse_file
 from clew.ingest.parse_process import ReadItem as ReadItem
-from clew.ingest.readers.databases import read_parquet, read_sqlite, read_xlsx
+from clew.ingest.readers.databases import read_parquet, read_sqlite
 from clew.ingest.readers.docx import read_docx
 from clew.ingest.readers.epub import read_epub
 from clew.ingest.readers.html import read_html
 from clew.ingest.readers.latex import read_latex
-from clew.ingest.readers.mail import read_eml, read_mbox
+from clew.ingest.readers.mail import MailReader
 from clew.ingest.readers.manpage import read_manpage
 from clew.ingest.readers.notebook import read_notebook
 from clew.ingest.readers.pdf import read_pdf
@@ -45,6 +45,7 @@ from clew.ingest.readers.source import (
     content_suffix,
 )
 from clew.ingest.readers.text import read_code, read_markdown, read_unknown
+from clew.ingest.readers.workbook import read_xlsx
 from clew.ingest.site_lines import leave_out_site_lines
 from clew.text.code_outline import CODE_SUFFIXES
 from clew.text.unicode import clean
@@ -81,12 +82,12 @@ READERS: dict[str, DocumentReader] = {
     ".pptx": read_pptx,
     ".epub": read_epub,
     ".ipynb": read_notebook,
-    ".eml": read_eml,
-    ".mbox": read_mbox,
     ".tex": read_latex,
     ".ltx": read_latex,
     ".man": read_manpage,
 }
+_MAIL = MailReader(READERS)
+READERS |= {".eml": _MAIL.read_eml, ".mbox": _MAIL.read_mbox}
 DEFAULT_READER: DocumentReader = read_unknown
 _MANUAL_SUFFIX = re.compile(r"\.[1-9][a-z]{0,4}")  # of manual pages: `git.1`, `printf.3posix`
 ROW_FORMATS = frozenset(

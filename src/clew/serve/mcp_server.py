@@ -242,7 +242,8 @@ class DocumentServer(MCPServer[Any]):
                 raise
             first = error.__cause__.errors()[0]
             where = ".".join(map(str, first["loc"]))
-            raise ToolError(f"the argument {where!r} of {name!r}: {first['msg']}") from None
+            why = str(first["msg"]).removeprefix("Value error, ")
+            raise ToolError(f"the argument {where!r} of {name!r}: {why}") from None
 
     async def _handle_list_resources(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None

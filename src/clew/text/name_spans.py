@@ -25,7 +25,8 @@ SENTENCE_OPENERS = frozenset(
     among through under over about against currently originally initially eventually finally
     recently today directed written produced starring released based set shot filmed founded
     located known otherwise next meanwhile moreover furthermore therefore hence instead
-    nevertheless
+    nevertheless everyone everybody everything anyone anybody anything someone somebody something
+    nobody nothing
     """.split()
 )
 # Stripped from the front of a longer capitalised run ("In Paris", "Later Lindqvist").

@@ -87,6 +87,14 @@ def is_function_word(word: str) -> bool:
     return word.casefold() in _closed_words()
 
 
+def strip_bound_words(run: str) -> str:
+    """Return a run of Chinese without the words at its ends that only bind it: "内存已满时会"."""
+    for word in word_class("zh", "bound"):
+        if run.endswith(word) and len(run) > len(word) + 1:
+            return strip_bound_words(run.removesuffix(word))
+    return run
+
+
 @cache
 def word_class(language: str, name: str) -> tuple[str, ...]:
     """Return the words of a named class of a language, such as its modal verbs."""
@@ -258,7 +266,12 @@ def compare_words(one: str, other: str) -> float:
 
 
 def mentions_form(name: str, text: str) -> bool:
-    """Whether a text has every word of a name that says something, in some form."""
+    """Whether a text has every word of a name that says something, in some form.
+
+    Of Han characters, which no spaces part, most pairs.
+    """
+    if len(name) > 1 and is_chinese(name):
+        return measure_terms([name], text)[0] >= _ALIKE / 2
     terms = [term for term in asked_terms(name) if term not in foreign_function_words()]
     return all(value >= _ALIKE / 2 for value in measure_terms(terms, text))
 

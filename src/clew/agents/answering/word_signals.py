@@ -33,6 +33,7 @@ from clew.text.word_forms import (
     mentions_form,
     numerals,
     question_language,
+    strip_bound_words,
 )
 
 BY_WORDS = "by_words"
@@ -82,13 +83,13 @@ def list_terms(question: str) -> tuple[str, ...]:
         return asked_terms(question)
     for word in sorted(function_words("zh"), key=len, reverse=True):
         question = question.replace(word, " ")
-    runs = blank_particles(question)
-    words = [word for part in runs.split() for word in asked_runs(part)]
+    runs = map(strip_bound_words, blank_particles(question).split())
+    words = [word for part in runs for word in asked_runs(part)]
     return tuple(dict.fromkeys(words)) or asked_terms(question)
 
 
 def asked_runs(text: str) -> list[str]:
-    """Split a text where letters without spaces and others meet: "H6表示"."""
+    """Split a text where letters without spaces and others meet: "H6表示"; codes keep case."""
     found: list[str] = []
     unspaced = False
     for char in text:
@@ -99,9 +100,9 @@ def asked_runs(text: str) -> list[str]:
         here = UNSPACED_CHAR.match(char) is not None
         if not found or here != unspaced:
             found.append("")
-        found[-1] += char if here else char.casefold()
+        found[-1] += char
         unspaced = here
-    return [one for one in found if one]
+    return [one.casefold() if one.isalnum() else one for one in found if one]
 
 
 def weigh_terms(found: Sequence[Sentence], size: int) -> list[float]:
@@ -159,9 +160,19 @@ def _tells_new_name(text: str, question: str) -> bool:
     """Whether a text has a name that the question has not: by case, else a term without numbers."""
     if any(map(str.isupper, text)) and not UNSPACED_CHAR.search(text):
         return any(not mentions_form(name, question) for name in name_capitalised(text))
+    if is_chinese(question):
+        return any(len(run) > 1 and not _AMOUNT.search(run) for run in _list_new(text, question))
     t = tokenize(text)
     terms = (text[t.starts[a] : t.ends[b - 1]] for a, b in find_uncased_terms(t))
     return any(not _AMOUNT.search(one) and not mentions_form(one, question) for one in terms)
+
+
+def _list_new(text: str, question: str) -> list[str]:
+    """Return the runs of a Chinese text without what the question says: pairs of characters."""
+    for term in list_terms(question):
+        for at in range(len(term) - 1):
+            text = text.replace(term[at : at + 2], " ")
+    return [run for run in blank_particles(text).split() if UNSPACED_CHAR.match(run)]
 
 
 def _tells_new_word(text: str, question: str) -> bool:

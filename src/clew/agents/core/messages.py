@@ -18,6 +18,11 @@ YES_NO = ("yes", "no", "是", "否")
 OWN_KNOWLEDGE_MARK = "(from the model's own knowledge, not from the documents)"
 CLOSEST_HEAD = "The closest passages are:"
 """The line before quotes that do not answer what was asked."""
+NOT_UNDERSTOOD = (
+    "the question is not understood; it can be asked in English, Chinese, German, French, "
+    "Spanish, Russian, Arabic or Japanese"
+)
+"""Why a question that says nothing, or in a language without a table, is not answered."""
 # By language; both sides of a line have the same `$name` variables.
 TRANSLATIONS: dict[str, dict[str, str]] = {
     "zh": {
@@ -40,6 +45,11 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
         "the nearest passage has a confidence of $value, below $least": (
             "最接近的段落的置信度为 $value，低于 $least"
         ),
+        NOT_UNDERSTOOD: (
+            "无法理解这个问题；可以用英语、汉语、德语、法语、西班牙语、俄语、阿拉伯语或日语提问"
+        ),
+        "no passage says whether this is so": "没有段落说明是否如此",
+        "no passage says what is compared": "没有段落说明所比较的内容",
         "no passage answers: $question": "没有段落回答：$question",
         "no relevant passage was found": "没有找到与问题相关的段落",
         "the question does not say whom or what “$pronoun” means": (

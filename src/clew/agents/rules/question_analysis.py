@@ -3,14 +3,15 @@
 import re
 from bisect import bisect_left
 
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import RuleTable, table_for
 from clew.index.view import View
 from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.question import OPENING_WORDS, strip_courtesy
+from clew.text.language import is_unspaced
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
-from clew.text.unicode import UNSPACED_CHAR
+from clew.text.unicode import UNSPACED_CHAR, split_words
 
 Spans = list[tuple[int, int]]
 _MAX_CACHED_QUESTIONS = 64  # questions of which a view keeps the name spans
@@ -122,6 +123,24 @@ def _extend_span(question: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
+def is_in_corpus(view: View, name: str) -> bool:
+    """Whether some passage has all words of a name, or an entity is called so."""
+    words = list(dict.fromkeys(split_words(name)))
+    if len(view.bm25.chunks_with_all(words)) or len(view.find_by_name_or_alias(name)):
+        return True
+    return is_unspaced(name) and _knows_pairs(view, name)
+
+
+def _knows_pairs(view: View, name: str) -> bool:
+    """Whether most characters of a name without spaces are in pairs that some passage has.
+
+    What a question says of a name is glued to it: "消息写入哪里".
+    """
+    pairs = [name[at : at + 2] for at in range(len(name) - 1)]
+    known = [at for at, pair in enumerate(pairs) if len(view.bm25.chunks_with(pair))]
+    return 2 * len({place for at in known for place in (at, at + 1)}) > len(name)
+
+
 def find_wanted_block(question: str) -> str:
     """Return what a question wants quoted whole: steps, list, definition; "" for an answer."""
     asked = strip_courtesy(question).lstrip()
@@ -129,10 +148,16 @@ def find_wanted_block(question: str) -> str:
     find = re.Pattern.search if UNSPACED_CHAR.match(asked) else re.Pattern.match
     table = table_for(question)
     for kind, words in table.blocks:
-        if find(words, asked):
+        if (found := find(words, asked)) and not _asks_outcome(table, asked, found):
             return kind
         # "I have to move it, how do I do that?", "Give me the steps to …": nothing else is asked.
         within = words.search(asked) if kind == "steps" else None
         if within and not table.question_words.search(asked, 0, within.start()):
-            return kind
+            return "" if _asks_outcome(table, asked, within) else kind
     return ""
+
+
+def _asks_outcome(table: RuleTable, asked: str, found: re.Match[str]) -> bool:
+    """Whether a question ends in "how", so that it asks for no steps: "内存已满时会怎样？"."""
+    manner = table.question_words.fullmatch(found[0]) is not None
+    return manner and not any(map(str.isalpha, asked[found.end() :]))

@@ -15,13 +15,14 @@ _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most
 _DATE_SIGNS = {"=": "on", ">": "after", "<": "before", ">=": "since", "<=": "until"}
 _TOTALS = {"sum": "total", "mean": "average", "": "total"}
 _MAX_ANSWER = 40  # characters of the answer that are said
+_ANY_NUMBER = "4"  # of rows; a scorer that saw the true one learnt that few ask for what is one
 _MAX_SAMPLE = 16  # … of a value of a column
 
 
 def say_query(query: Query, result: TableResult | None) -> str:
     """Say what a query asks of its table, and what the rows answer.
 
-    Not how many rows there are: whether that was asked does not depend on the number.
+    The number of rows is the same for all: whether it was asked for does not depend on it.
     """
     table = query.table
     said = f"{say_table(table)}: {_say_sought(query)}"
@@ -36,7 +37,9 @@ def say_query(query: Query, result: TableResult | None) -> str:
         said += f" without any {say_table(query.unlinked.table)}"
         if some := [say_filter(query.unlinked.table, one) for one in query.unlinked.filters]:
             said += f" where {' and '.join(some)}"
-    told = result.values[:3] if result and query.wants != "count" else ()
+    told = result.values[:3] if result else ()
+    if told and query.wants == "count":
+        told = (_ANY_NUMBER,)
     answer = ", ".join(told)[:_MAX_ANSWER]
     return f"{said} = {answer}" if answer else said
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, TextIO
 
 from clew.errors import InputError
+from clew.ingest.readers.encodings import detect_encoding, detect_wide
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes
 
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
@@ -85,6 +86,8 @@ def _decode_with_bom(raw: bytes, codec: str) -> str:
 
 
 def _decode_without_bom(raw: bytes, declared: str) -> tuple[str, str]:
+    if wide := detect_wide(raw):
+        return _decode_with_bom(raw, wide), wide
     reject_binary(raw)
     try:
         return raw.decode(), "utf-8"
@@ -107,11 +110,9 @@ def _decode_legacy(raw: bytes) -> tuple[str, str]:
     broken = damaged.count("\ufffd")
     if len(damaged) - ascii_size - broken > 4 * broken:
         return damaged, f"utf-8, {broken} broken"
-    high = len(raw) - ascii_size
-    letters = len(raw.translate(None, _NON_LETTER_BYTES))  # high bytes included
-    in_runs = sum(map(len, _HIGH_RUN.findall(raw)))
-    # Western text is ASCII with single accents; other scripts (Cyrillic, CJK) come in runs.
-    if in_runs > high / 2 or high > 0.4 * letters:
+    if not _is_western(raw):
+        if codec := detect_encoding(raw):
+            return raw.decode(codec, "replace"), codec
         raise InputError("is in an encoding that cannot be detected; convert it to UTF-8")
     if not _C1.search(raw):
         return raw.decode("latin-1"), "latin-1"
@@ -119,6 +120,26 @@ def _decode_legacy(raw: bytes) -> tuple[str, str]:
         return raw.decode("cp1252"), "cp1252"
     except UnicodeDecodeError as error:
         raise InputError("is in an unknown encoding; convert it to UTF-8") from error
+
+
+def _is_western(raw: bytes) -> bool:
+    """Whether a text is ASCII with single accents; other scripts (Cyrillic, CJK) come in runs."""
+    high = len(raw) - len(raw.translate(None, _HIGH_BYTES))
+    letters = len(raw.translate(None, _NON_LETTER_BYTES))  # high bytes included
+    in_runs = sum(map(len, _HIGH_RUN.findall(raw)))
+    return in_runs <= high / 2 and high <= 0.4 * letters
+
+
+def _detect_of_lines(head: bytes) -> str:
+    """Return the encoding of a file of lines by how it begins; "" for UTF-8 and Western ones."""
+    if wide := detect_wide(head):
+        return wide
+    whole = head[: head.rfind(b"\n") + 1] or head
+    try:
+        whole.decode()
+    except UnicodeDecodeError:
+        return "" if _is_western(whole) else detect_encoding(whole)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +156,7 @@ def read_lines(source: SourceFile, budget: ReadBudget) -> Iterator[TextLine | Sk
     with source.path.open("rb") as file:
         head = file.read(_SAMPLE_BYTES)
         codec, skip = detect_bom(head)
+        codec = codec or _detect_of_lines(head)
         file.seek(skip)
         if not head.strip():
             raise InputError("is empty")

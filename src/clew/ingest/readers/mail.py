@@ -5,21 +5,34 @@ words of others; in a mailbox it is left out where an earlier message has it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from email import message_from_bytes
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.policy import EmailPolicy
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.html import read_page
-from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.ingest.readers.source import (
+    DocumentReader,
+    ReadBudget,
+    Skipped,
+    SourceFile,
+    make_document,
+    read_bytes,
+)
 from clew.types import Document
 
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _MESSAGE_START = re.compile(rb"^From [^\n]*\d[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)", re.MULTILINE)
+_ESCAPED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_MAIL_SUFFIXES = (".eml", ".mbox")  # messages within a message are parts of it
 _REPLY_MARK = re.compile(r"^(?:(?:re|fwd?|aw|wg|sv|rv|tr)\s*:\s*)+", re.IGNORECASE)
 _QUOTE_MARK = re.compile(r"^(?:>[ \t]?)+")
 _ORIGINAL = re.compile(
@@ -35,6 +48,18 @@ _PARSE_ERRORS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Attached:
+    """A file that is attached to a message."""
+
+    name: str
+    content: bytes
+
+
+ReadAttached = Callable[[str, _Attached], str]
+"""Returns the text of what is attached to a message of this name; raises `InputError`."""
+
+
 class _ShortHeaderPolicy(EmailPolicy):
     """The package's usual policy, which cuts long headers."""
 
@@ -47,13 +72,41 @@ class _ShortHeaderPolicy(EmailPolicy):
 _SHORT_HEADERS = _ShortHeaderPolicy()
 
 
-def read_eml(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read one message; its title is its subject."""
-    yield _read_message(read_bytes(source, budget), source.name)
+@dataclass(frozen=True, slots=True)
+class MailReader:
+    """Reads messages, and what is attached to them by the readers of other kinds of files."""
+
+    readers: Mapping[str, DocumentReader]
+
+    def read_eml(self, source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+        """Read one message; its title is its subject."""
+        yield from _read_message(read_bytes(source, budget), source.name, self._attached(budget))
+
+    def read_mbox(self, source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+        """Read every message of a mailbox, each named by its position."""
+        yield from _read_mailbox(source, budget, self._attached(budget))
+
+    def _attached(self, budget: ReadBudget) -> ReadAttached:
+        def read(name: str, attached: _Attached) -> str:
+            suffix = PurePosixPath(attached.name).suffix.lower()
+            reader = self.readers.get(suffix) if suffix not in _MAIL_SUFFIXES else None
+            if reader is None:
+                raise InputError("is attached and of a kind that cannot be read")
+            with TemporaryDirectory() as folder:
+                path = Path(folder, f"attached{suffix}")
+                path.write_bytes(attached.content)
+                items = list(reader(SourceFile(path, name), budget))
+            found = [item.text for item in items if isinstance(item, Document)]
+            if not found:
+                raise InputError("is attached and has no text that can be read")
+            return "\n".join(found)
+
+        return read
 
 
-def read_mbox(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read every message of a mailbox, each named by its position."""
+def _read_mailbox(
+    source: SourceFile, budget: ReadBudget, read_attached: ReadAttached
+) -> Iterator[Document | Skipped]:
     raw = read_bytes(source, budget)
     starts = [found.start() for found in _MESSAGE_START.finditer(raw)]
     if not starts:
@@ -62,27 +115,36 @@ def read_mbox(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(raw)], strict=True), 1):
         name = f"{source.name}#{number}"
         try:
-            yield _read_message(raw[start:end].partition(b"\n")[2], name, told)
+            own = _ESCAPED_FROM.sub(rb"\1", raw[start:end].partition(b"\n")[2])
+            yield from _read_message(own, name, read_attached, told)
         except InputError as error:
             yield Skipped(name, str(error))
 
 
-def _read_message(raw: bytes, name: str, told: set[str] | None = None) -> Document:
+def _read_message(
+    raw: bytes, name: str, read_attached: ReadAttached, told: set[str] | None = None
+) -> Iterator[Document | Skipped]:
     """Read a message; `told` are the lines of earlier ones, to which its own are added."""
     try:
         message = message_from_bytes(raw, policy=_SHORT_HEADERS)
         assert isinstance(message, EmailMessage)
         headers = {key: _header(message, key) for key in _SHOWN_HEADERS}
         body = _set_quotes_apart(_body_text(message), set() if told is None else told)
+        attached = list(_list_attached(message))
     except _PARSE_ERRORS as error:
         raise InputError(f"is not an e-mail that can be read ({type(error).__name__})") from error
     if not body.strip() and not headers["Subject"]:
         raise InputError("has no text")
+    for one in attached:
+        try:
+            body = f"{body.rstrip()}\n\n## {one.name}\n\n{read_attached(name, one).strip()}"
+        except InputError as error:
+            yield Skipped(f"{name}#{one.name}", str(error))
     shown = "\n".join(f"{key}: {value}" for key, value in headers.items() if value)
     metadata: dict[str, Any] = {"format": "email"}
     metadata |= {key.lower(): value for key, value in headers.items() if value and key != "Subject"}
     title = _REPLY_MARK.sub("", headers["Subject"])
-    return make_document(f"{shown}\n\n{body.strip()}".strip(), title, name, metadata)
+    yield make_document(f"{shown}\n\n{body.strip()}".strip(), title, name, metadata)
 
 
 def _set_quotes_apart(body: str, told: set[str]) -> str:
@@ -120,13 +182,20 @@ def _header(message: EmailMessage, key: str) -> str:
     return " ".join(str(message.get(key) or "").split())
 
 
+def _list_attached(message: EmailMessage) -> Iterator[_Attached]:
+    for part in islice(message.walk(), _MAX_PARTS):
+        if part.is_multipart() or part.get_content_disposition() != "attachment":
+            continue
+        content, name = part.get_payload(decode=True), " ".join((part.get_filename() or "").split())
+        if isinstance(content, bytes) and content.strip():
+            yield _Attached(name or part.get_content_type(), content)
+
+
 def _body_text(message: EmailMessage) -> str:
     """Return the text parts that are not attachments; HTML only where there is no plain text."""
     plain: list[str] = []
     pages: list[str] = []
-    for number, part in enumerate(message.walk()):
-        if number >= _MAX_PARTS:
-            break
+    for part in islice(message.walk(), _MAX_PARTS):
         if part.is_multipart() or part.get_content_disposition() == "attachment":
             continue
         kind = part.get_content_type()

@@ -6,6 +6,7 @@ and `readers/tables.py` makes documents of them.
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
@@ -14,7 +15,15 @@ from clew.errors import InputError
 from clew.ingest.readers.decode import TextLine, decode, read_lines
 from clew.ingest.readers.links import leave_out_link_targets
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
-from clew.ingest.readers.tables import TableRow, TableSource, can_name_columns, read_rows
+from clew.ingest.readers.tables import (
+    TableRow,
+    TableSource,
+    can_name_columns,
+    flatten_row,
+    name_columns,
+    read_rows,
+    show_cells,
+)
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -219,7 +228,10 @@ def _read_header(source: SourceFile, feed: _CsvLines) -> tuple[str, list[str]]:
     except csv.Error as error:
         raise InputError(f"has no header in its first line ({error})") from error
     header = [cell.strip() for cell in cells]
-    if not _is_header(header):
+    below = [_split_line(line, delimiter) for line in lines[titles + 1 :]]
+    if _is_header(header) or _repeats_names(header, below):
+        header = name_columns(header)
+    else:
         # Values in the first line: a table without names of its columns.
         feed.repeat_all()
         header = [f"column {number}" for number in range(1, len(cells) + 1)]
@@ -257,16 +269,27 @@ def _split_line(line: str, delimiter: str) -> list[str]:
 
 def _is_header(cells: list[str]) -> bool:
     """Whether cells can name columns: no two alike, none a number, nearly all of them there."""
-    named = [cell.casefold() for cell in cells if cell]
-    numbers = any(cell.replace(".", "", 1).lstrip("+-").isdigit() for cell in named)
-    return len(set(named)) == len(named) >= max(1, len(cells) - 1) and not numbers
+    named = {cell.casefold() for cell in cells if cell}
+    return len(named) >= max(1, len(cells) - 1, sum(map(bool, cells))) and not any(
+        map(_is_number, cells)
+    )
+
+
+def _is_number(cell: str) -> bool:
+    return cell.strip().replace(".", "", 1).lstrip("+-").isdigit()
+
+
+def _repeats_names(cells: list[str], below: list[list[str]]) -> bool:
+    """Whether cells name columns, some alike: texts, of which one stands above numbers only."""
+    rows = [row for row in below if len(row) == len(cells)]
+    numeric = (all(_is_number(row[at]) for row in rows) for at in range(len(cells)))
+    return bool(rows) and all(cells) and not any(map(_is_number, cells)) and any(numeric)
 
 
 def _make_record(header: list[str], cells: list[str]) -> dict[str, str]:
     if len(cells) > len(header) and any(cells[len(header) :]):
         raise InputError(f"has {len(cells)} fields where the header has {len(header)}")
-    names = (name or f"column {number}" for number, name in enumerate(header, start=1))
-    return dict(zip(names, cells, strict=False))
+    return dict(zip(header, cells, strict=False))
 
 
 # Lenient where nothing is lost: raw tabs in strings; NaN becomes a string that JSON can write.
@@ -326,9 +349,9 @@ def _check_objects(
             yield Skipped(source.name, "is not an object with fields", row[0])
 
 
-def _is_table_row(row: Any) -> bool:
+def _is_table_row(row: Any, fields: int = _MIN_COLUMNS) -> bool:
     """Whether a row is one of a table: an object of several fields, and none of them a text."""
-    if not isinstance(row, Mapping) or len(row) < _MIN_COLUMNS:
+    if not isinstance(row, Mapping) or len(row) < fields:
         return False
     return not first_field({str(key).casefold() for key in row}, TEXT_FIELDS)
 
@@ -344,7 +367,9 @@ def read_json(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
             yield from read_rows(table, _check_objects(source, enumerate(some, start=1)))
         return
     if isinstance(rows, Mapping):
-        yield row_document(source, rows, None, encoding)
+        settings = _is_table_row(rows, 1)
+        make = _make_settings_document if settings else row_document
+        yield make(source, rows, None, encoding)
         return
     if not isinstance(rows, list):
         raise InputError("holds neither a list of rows nor a row")
@@ -366,9 +391,26 @@ def _find_tables(value: Any) -> dict[str, list[Any]]:
     if found:
         return found
     rows = list(value.values())
-    if len(rows) > 1 and all(_is_table_row(row) for row in rows):
+    if len(rows) > 1 and all(_is_table_row(row, 1) for row in rows) and _share_field(rows):
         return {"": [{"key": key, **row} for key, row in value.items()]}
     return {}
+
+
+def _share_field(rows: Collection[Mapping[str, Any]]) -> bool:
+    """Whether most objects have a field in common: rows do, sections of settings do not."""
+    counts = Counter(field for row in rows for field in row)
+    return max(counts.values(), default=0) > len(rows) / 2
+
+
+def _make_settings_document(
+    source: SourceFile, row: Mapping[str, Any], _number: int | None, encoding: str
+) -> Document:
+    """Make the document of an object that is neither a row nor a table: a line per value."""
+    lines = [f"{field}: {value}" for field, value in show_cells(flatten_row(row))]
+    if not lines:
+        raise InputError("is empty")
+    metadata = {} if encoding == "utf-8" else {"encoding": encoding}
+    return make_document("\n".join(lines), source.path.stem, source.name, metadata)
 
 
 def _find_tables_in_list(value: Any) -> bool:

@@ -6,6 +6,7 @@ so that a table of any length is read in one pass.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -57,6 +58,23 @@ def can_name_columns(cells: Iterable[Any]) -> bool:
     return sum(cell is not None and bool(str(cell).strip()) for cell in cells) > 1
 
 
+def name_columns(header: Sequence[str]) -> list[str]:
+    """Return a name for each column: its number where it has none, "value (2)" for a second one."""
+    found: list[str] = []
+    seen: Counter[str] = Counter()
+    for number, name in enumerate(header, start=1):
+        own = name.strip() or f"column {number}"
+        seen[own.casefold()] += 1
+        count = seen[own.casefold()]
+        found.append(f"{own} ({count})" if count > 1 else own)
+    return found
+
+
+def show_cells(cells: Cells) -> Iterator[tuple[str, str]]:
+    """Yield each column with its value as it is told."""
+    return ((column, _show(value)) for column, value in cells.items())
+
+
 def read_rows(
     table: TableSource, rows: Iterable[TableRow | Skipped]
 ) -> Iterator[Document | Skipped]:
@@ -86,7 +104,7 @@ def _take_sample(rows: Iterator[Any]) -> list[Any]:
 
 def make_row_document(table: TableSource, number: int, cells: Cells, label: str) -> Document:
     """Make a row's document; identical rows are one document with several names."""
-    text = "; ".join(f"{column}: {_show(value)}" for column, value in cells.items())
+    text = "; ".join(f"{column}: {value}" for column, value in show_cells(cells))
     title = _show(cells[label]) if label in cells else ""
     metadata: dict[str, Any] = {TABLE_KEY: table.path, LABEL_KEY: label, CELLS_KEY: cells}
     if table.encoding != "utf-8":

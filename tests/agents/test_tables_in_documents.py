@@ -69,6 +69,7 @@ def test_difference_that_has_the_other_direction_is_not_told(tmp_path: Path) -> 
     ("question", "expected"),
     [
         ("How many offices are there?", "1"),
+        ("How many halls are there?", "1"),
         ("How many labs do we have?", "2"),
         ("How many bookings were for labs?", "20"),
         ("How many seats do the labs have?", "36"),
@@ -126,13 +127,9 @@ COSTS = """<html><body><h1>Budget 2024</h1><p>Planned and actual costs in euros.
         ("What is the total of price times quantity of all goods?", "2663", 4),
         ("Which items have a quantity below the reorder level?", "Chair, Shelf", 2),
         ("How many items does Osten supply?", "2", 2),
-        (
-            "What is the price of the item supplied by Osten with the lowest quantity?",
-            "180.00",
-            1,
-        ),
+        ("Which item supplied by Osten has the lowest quantity?", "Desk", 1),
         ("What is the difference between planned and actual costs of Sales?", "150", 1),
-        ("Which departments spent more than planned?", "Sales, Research", 2),
+        ("Which departments have an actual above the planned?", "Sales, Research", 2),
     ],
 )
 def test_rows_in_a_document_are_counted_and_chosen_as_in_a_file(

@@ -125,7 +125,9 @@ async def test_an_account_is_not_the_same_said_eight_times(base: KnowledgeBase) 
         for n, text in enumerate(said)
         for k in range(2)
     ]
-    other = document("other", "Until a flood in 1890 the tide mill of Selby ground barley.", "Flood")
+    other = document(
+        "other", "Until a flood in 1890 the tide mill of Selby ground barley.", "Flood"
+    )
     rest = [document(f"rest{n}", f"A {one} is kept in Arden.", one) for n, one in enumerate(KEPT)]
     await base.take(stream([*same, other, *rest]))
     question = "Describe the history and development of the tide mill of Selby"

@@ -15,14 +15,15 @@ _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most
 _DATE_SIGNS = {"=": "on", ">": "after", "<": "before", ">=": "since", "<=": "until"}
 _TOTALS = {"sum": "total", "mean": "average", "": "total"}
 _MAX_ANSWER = 40  # characters of the answer that are said
-_ANY_NUMBER = "4"  # of rows; a scorer that saw the true one learnt that few ask for what is one
+_ANY_NUMBER = "4"  # said for every number of rows
 _MAX_SAMPLE = 16  # … of a value of a column
 
 
 def say_query(query: Query, result: TableResult | None) -> str:
     """Say what a query asks of its table, and what the rows answer.
 
-    The number of rows is the same for all: whether it was asked for does not depend on it.
+    Not yes or no, and for any number of rows the same: neither tells what was asked for, but a
+    scorer that saw them went by them.
     """
     table = query.table
     said = f"{say_table(table)}: {_say_sought(query)}"
@@ -40,6 +41,8 @@ def say_query(query: Query, result: TableResult | None) -> str:
     told = result.values[:3] if result else ()
     if told and query.wants == "count":
         told = (_ANY_NUMBER,)
+    elif told in (("Yes",), ("No",)):
+        told = ()
     answer = ", ".join(told)[:_MAX_ANSWER]
     return f"{said} = {answer}" if answer else said
 

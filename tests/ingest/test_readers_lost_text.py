@@ -141,4 +141,5 @@ async def test_a_formula_without_a_value_or_a_broken_sheet_loses_no_other(tmp_pa
     found = [item async for item in read([path])]
     texts = [item.text for item in found if isinstance(item, Document)]
     assert texts == ["Region: North; Units: 120.", "Region: South; Units: 12o."] * 2
-    assert [item.name for item in found if isinstance(item, Skipped)] == [f"{path}#S2"]
+    told = [item.name for item in found if isinstance(item, Skipped)]
+    assert told == [f"{path}#S{number}" for number in (1, 2, 3)]

@@ -80,5 +80,5 @@ async def test_the_scorer_tells_use_and_maker_from_class(
     await import_rows(base, tmp_path, MEDICINES)
     asked = await base.ask("What is Ibuprofen good for?", recipe="lego-12")
     assert asked.answer.startswith("Arthritis")
-    found = await base.search("Who sells Ibuprofen?", recipe="lego-12")
+    found = await base.search("Who makes Ibuprofen?", recipe="lego-12")
     assert found.evidence.entities[0].name == "Boots"

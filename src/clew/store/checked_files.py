@@ -45,9 +45,7 @@ class CheckedFiles:
         self._load()[name] = found
         with suppress(OSError):  # a folder that is read-only, or gone with its generation
             self._file.parent.mkdir(exist_ok=True)
-            written = self._file.with_name(f"{_MARKS_FILE}.{os.getpid()}.new")
-            written.write_text(json.dumps(self._load()), encoding="ascii")
-            written.replace(self._file)
+            _replace_json(self._file, self._load())
 
     def _describe(self, name: str, held: FileSum) -> Mark | None:
         """What a mark says of a file; None if it is missing or was changed just now."""
@@ -85,9 +83,14 @@ class FileNote:
         if now is None or now[0] < _MIN_MARKED_BYTES:
             return
         with suppress(OSError):  # a folder that is read-only
-            written = self._note.with_name(f"{self._note.name}.{os.getpid()}.new")
-            written.write_text(json.dumps(now), encoding="ascii")
-            written.replace(self._note)
+            _replace_json(self._note, now)
+
+
+def _replace_json(path: Path, value: dict[str, Mark] | Mark) -> None:
+    """Write a file at once, so that no reader sees half of it."""
+    written = path.with_name(f"{path.name}.{os.getpid()}.new")
+    written.write_text(json.dumps(value), encoding="ascii")
+    written.replace(path)
 
 
 def _describe_file(path: Path) -> Mark | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clew.agents.core.messages import NO, YES
 from clew.context import Context
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.graph.traverse import FactGraph
@@ -26,7 +27,6 @@ from clew.text.names import name_key
 from clew.text.word_forms import question_language
 from clew.types import Found, Path
 
-YES, NO = "Yes", "No"
 _LEAST_CHANCE = 0.5  # that a relation is what a question claims
 _OTHER_MARK = "beside"
 

@@ -10,7 +10,8 @@ from itertools import combinations
 
 import numpy as np
 
-from clew.agents.answering.path_check import NO, YES, Verdict
+from clew.agents.answering.path_check import Verdict
+from clew.agents.core.messages import NO, YES
 from clew.agents.logic.measured import (
     is_measure,
     is_time,

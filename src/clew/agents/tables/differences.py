@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from clew.agents.core.messages import YES
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import make_differences, name_columns
 from clew.agents.tables.load import Table
@@ -39,7 +40,7 @@ def subtract(query: Query) -> Query | None:
     if query.wants != "check" or not (query.best and query.group and query.measure):
         return None
     result = run_query(query)
-    if result is None or result.values != ("Yes",):
+    if result is None or result.values != (YES,):
         return None
     return replace(query, wants="difference", best="")
 

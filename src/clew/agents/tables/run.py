@@ -7,6 +7,7 @@ from datetime import date
 from statistics import fmean, median
 from typing import Any
 
+from clew.agents.core.messages import NO, YES
 from clew.agents.tables.column_pairs import make_column_test
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.periods import is_within, list_whole_years
@@ -257,14 +258,14 @@ def _check(query: Query, rows: Sequence[int]) -> TableResult | None:
         if len(sizes) != _TWO:
             return None
         is_so = sizes[0] > sizes[1] if query.best == "max" else sizes[0] < sizes[1]
-        return TableResult(("Yes" if is_so else "No",), tuple(rows))
+        return TableResult((YES if is_so else NO,), tuple(rows))
     columns, label = query.table.columns, query.table.label
     named = [f for f in query.filters if f.how == "=" and not f.negated]
     named = [f for f in named if f.column == label or columns[f.column].is_key][:1]
     there = find_rows(query.table, named)
     if not there:
         return None
-    return TableResult(("Yes" if rows else "No",), tuple(rows or there))
+    return TableResult((YES if rows else NO,), tuple(rows or there))
 
 
 def _check_best(query: Query, rows: Sequence[int]) -> TableResult | None:
@@ -276,7 +277,7 @@ def _check_best(query: Query, rows: Sequence[int]) -> TableResult | None:
     if best is None or not rows:
         return None
     is_best = not set(rows).isdisjoint(best.rows)
-    return TableResult(("Yes" if is_best else "No",), tuple(dict.fromkeys([*rows, *best.rows])))
+    return TableResult((YES if is_best else NO,), tuple(dict.fromkeys([*rows, *best.rows])))
 
 
 def _check_bound(query: Query, rows: Sequence[int]) -> TableResult | None:
@@ -285,7 +286,7 @@ def _check_bound(query: Query, rows: Sequence[int]) -> TableResult | None:
     size, limit = _measure_named(query, rows), parse_number(value)
     if size is None or limit is None or not rows:
         return None
-    return TableResult(("Yes" if _COMPARE[sign](size, limit) else "No",), tuple(rows))
+    return TableResult((YES if _COMPARE[sign](size, limit) else NO,), tuple(rows))
 
 
 def _size_named(query: Query, rows: Sequence[int]) -> list[float]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.core.messages import NO, YES
 from clew.agents.logic.measured import COMPARED, DATE_COMPARED, DATE_EXTREMES, EXTREMES
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.periods import MONTH_NAMES, say_period
@@ -41,7 +42,7 @@ def say_query(query: Query, result: TableResult | None) -> str:
     told = result.values[:3] if result else ()
     if told and query.wants == "count":
         told = (_ANY_NUMBER,)
-    elif told in (("Yes",), ("No",)):
+    elif told in ((YES,), (NO,)):
         told = ()
     answer = ", ".join(told)[:_MAX_ANSWER]
     return f"{said} = {answer}" if answer else said

@@ -1,4 +1,4 @@
-"""Names in a question: with the parenthesis that belongs to them, and no other."""
+"""Names in a question: with the parenthesis that belongs to them, and no pronouns."""
 
 import pytest
 
@@ -14,9 +14,11 @@ from conftest import document, stream
         ("Who made Salt (2010 film)?", ["Salt (2010 film)"]),
         ("Who made it (as in Salt)?", ["Salt"]),
         ("Who made Salt?", ["Salt"]),
+        ("Salt is over. Am I allowed to leave?", ["Salt"]),
+        ("Should I see Salt?", ["Salt"]),
     ],
 )
-async def test_parentheses_of_names(base: KnowledgeBase, question: str, names: list[str]) -> None:
+async def test_names_of_a_question(base: KnowledgeBase, question: str, names: list[str]) -> None:
     await base.take(stream([document("movie", "Salt is a film.", "Salt (2010 film)")]))
     async with base.store.snapshot() as now:
         assert find_names(View(now.arrays, {}), question) == names

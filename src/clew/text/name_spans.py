@@ -150,7 +150,7 @@ def find_capitalised_runs(text: str, t: Tokens, starts: set[int]) -> list[tuple[
         while last - first > 1 and t.keys[first] in _STRIPPED_OPENERS:
             first += 1
         end = _end_before_date(text, t, first, last)
-        if not all(_is_uninformative(t, i) for i in range(first, end)):
+        if not is_uninformative(t, first, end):
             found.append((first, end))
         at = max(last, at + 1)
     return found
@@ -165,9 +165,12 @@ def _end_before_date(text: str, t: Tokens, first: int, last: int) -> int:
     return last
 
 
-def _is_uninformative(t: Tokens, at: int) -> bool:
-    key = t.keys[at]
-    return key in SENTENCE_OPENERS or key in MONTHS or key in _WEEKDAYS or t.digit[at]
+def is_uninformative(t: Tokens, first: int, last: int) -> bool:
+    """Whether a run has only pronouns, months, weekdays, numbers and the like."""
+    return all(
+        t.digit[at] or any(t.keys[at] in words for words in (SENTENCE_OPENERS, MONTHS, _WEEKDAYS))
+        for at in range(first, last)
+    )
 
 
 def _find_run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:

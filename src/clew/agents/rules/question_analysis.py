@@ -8,7 +8,7 @@ from clew.index.view import View
 from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.question import OPENING_WORDS, strip_courtesy
 from clew.text.language import is_unspaced
-from clew.text.name_spans import find_capitalised_runs
+from clew.text.name_spans import find_capitalised_runs, is_uninformative
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import UNSPACED_CHAR, split_words
@@ -53,7 +53,7 @@ def _search_name_spans(view: View, question: str) -> Spans:
         if _is_role_of(question, t, first, last):
             first += 2  # "the CEO of N" names N
         if (
-            first < last
+            not is_uninformative(t, first, last)
             and not _is_sentence_capital(question, t, (first, last), starts)
             and not any(
                 a < last and first < b and _covers_run((a, b), (first, last)) for a, b in known

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clew.agents.core.messages import NO, YES
 from clew.agents.logic.measured import COMPARED, DATE_COMPARED, DATE_EXTREMES, EXTREMES
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.periods import MONTH_NAMES, say_period
@@ -39,11 +38,9 @@ def say_query(query: Query, result: TableResult | None) -> str:
         said += f" without any {say_table(query.unlinked.table)}"
         if some := [say_filter(query.unlinked.table, one) for one in query.unlinked.filters]:
             said += f" where {' and '.join(some)}"
-    told = result.values[:3] if result else ()
+    told = result.values[:3] if result and query.wants != "check" else ()
     if told and query.wants == "count":
         told = (_ANY_NUMBER,)
-    elif told in ((YES,), (NO,)):
-        told = ()
     answer = ", ".join(told)[:_MAX_ANSWER]
     return f"{said} = {answer}" if answer else said
 

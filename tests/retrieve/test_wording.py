@@ -82,6 +82,9 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         # What is left would say nothing, or lack what its verb needs.
         ("I must paint my boat, how do I do that?", "I must paint my boat", None),
         ("may oak be painted if it is loud", "loud", None),
+        ("the age of Anna's couple", "couple", None),
+        ("the age of Anna's couple", "s couple", None),
+        ("how long must it cool for good", "good", None),
         ("Could somebody explain who built it?", "Could somebody explain", "who built it?"),
         # A writer's name goes with the courtesy before it.
         ("Who built Oak Hall? Cheers, Anna", "Cheers", "Who built Oak Hall?"),

@@ -14,7 +14,7 @@ from clew.context import Context
 from clew.retrieve.breadth import wants_breadth
 from clew.retrieve.question import content_words, locate_names, tidy_question
 from clew.retrieve.wording import can_judge, judge
-from clew.text.names import Tokens, tokenize_question
+from clew.text.names import STOP_WORDS, Tokens, tokenize_question
 
 Span = tuple[int, int]
 """The first token and the one behind the last."""
@@ -42,8 +42,9 @@ _VERBS = frozenset("is are was were did does do has have had can could will woul
 _BEGINNING = _ASKING | _WHETHER | _VERBS  # words that a question may begin with
 _OBJECTS = frozenset(("me", "us"))
 _NEED_VERB = frozenset("do does did can could will would may might must should".split())
+_POSSESSIVE = frozenset(("s",))  # of "Ada's", a token of its own
 # Words that need what follows them.
-_DANGLING = _VERBS | _WHETHER | frozenset("the a an to of and or when whenever once as".split())
+_DANGLING = _VERBS | _NEED_VERB | _WHETHER | STOP_WORDS | frozenset("when whenever once".split())
 _JOINING = frozenset(("but", "and", "so"))  # "sorry to bother you, but who …"
 _MAX_WORDS = 14  # of a clause that may be courtesy
 _LEAST_LEFT = 2  # words that a question keeps
@@ -276,8 +277,8 @@ def _find_closings(ctx: Context, t: Tokens, clause: Clause) -> Iterator[tuple[Sp
     if ctx.question.rstrip().endswith(("?", "？")) and not addressed:
         return
     for at in closing:
-        # "is it allowed" needs its last word, and "the" what follows.
-        if t.keys[at - 1] in _DANGLING or _is_verb_of(t, first, at):
+        # "is it allowed" needs its last word, "the" and "Ada's" what follows.
+        if t.keys[at - 1] in _DANGLING or t.keys[at] in _POSSESSIVE or _is_verb_of(t, first, at):
             continue
         if _names_nothing(t, at, last):
             yield (at, last), _find_least_chance(ctx, t, at, last)
@@ -296,7 +297,7 @@ def _find_least_chance(ctx: Context, t: Tokens, first: int, last: int) -> float:
         return _COURTEOUS
     if _has_known_word(ctx, t, first, last):
         return _HARDLY_DOUBTED
-    return _LIKELY_COURTEOUS if last - first > 1 else _SURELY_COURTEOUS
+    return _SURELY_COURTEOUS
 
 
 def _has_known_word(ctx: Context, t: Tokens, first: int, last: int) -> bool:

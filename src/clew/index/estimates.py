@@ -115,7 +115,8 @@ def _estimate_by_signs(
     exact = compare(near)
     edge = exact[distances[near] == limit]
     high = np.float32(edge.mean()) if len(edge) else _NO_VECTOR
-    sample = _find_between(distances, (far, len(vector)), samples)
+    # All that are so far, somewhat more than asked for: the first may not be the farthest.
+    sample = _find_between(distances, (far, len(vector)), 2 * samples)
     low = min(high, compare(sample).min(initial=high))
     # The cosine falls with the number of differing bits, from the last one that was compared to
     # the farthest ones; beyond the last number there is no vector.

@@ -315,16 +315,19 @@ class Context:
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
 
-    def compare_together(self, kind: Kind, vectors: Sequence[NDArray[np.float32]]) -> None:
+    def compare_together(
+        self, kind: Kind, vectors: Sequence[NDArray[np.float32]], most: int | None = None
+    ) -> None:
         """Compare every element with several vectors at once; `cosines` then has them.
 
-        Of very many, which are not all compared, `estimates` has them.
+        Of very many only about `most` are compared, and `estimates` has them.
         """
+        most = MAX_COMPARED if most is None else most
         asked = {vector.tobytes(): vector for vector in vectors}
         if self.view.is_estimated(kind):
-            new = {(kind, True, MAX_COMPARED, raw): one for raw, one in asked.items()}
+            new = {(kind, True, most, raw): one for raw, one in asked.items()}
             if not any(key in self._estimates_by_vector for key in new):
-                together = self.view.estimates_with(kind, [*new.values()], MAX_COMPARED)
+                together = self.view.estimates_with(kind, [*new.values()], most)
                 estimated = zip(new, together, strict=True)
                 self._estimates_by_vector.update({key: one for key, one in estimated if one})
             return

@@ -242,16 +242,17 @@ def test_a_damaged_array_is_not_shared(tmp_path: Path) -> None:
     assert MappedArrays(tmp_path / "2", seal)["a"].tolist() == list(range(500))
 
 
+@pytest.mark.parametrize("count", [20_000, 200_000])
 def test_a_checked_file_is_summed_again_only_after_a_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    seal = save_arrays(tmp_path / "1", {"large": np.arange(200_000)}, durable=False)
+    seal = save_arrays(tmp_path / "1", {"large": np.arange(count)}, durable=False)
     # As if the file had been there for a while: nothing is noted of one that just changed.
     monkeypatch.setattr("clew.store.checked_files.time_ns", lambda: time.time_ns() + 10**10)
-    assert MappedArrays(tmp_path / "1", seal)["large"][-1] == 199_999
+    assert MappedArrays(tmp_path / "1", seal)["large"][-1] == count - 1
     with monkeypatch.context() as patched:
         patched.setattr("clew.store.mapped_arrays.sum_file", pytest.fail)
-        assert MappedArrays(tmp_path / "1", seal)["large"][-1] == 199_999
+        assert MappedArrays(tmp_path / "1", seal)["large"][-1] == count - 1
     path = tmp_path / "1" / "large.npy"
     raw, before = path.read_bytes(), path.stat()
     with path.open("r+b") as file:

@@ -139,12 +139,12 @@ class _Columns:
         self.table: Array = getattr(tables, name)
         self._memory, self._previous = tables.memory, tables.previous
         self._made: Splice | None = None
-        self._count = 0
+        self._earlier: Array = self.table[:0]
         old, raw = tables.previous, f"{COLUMN_PREFIX}{name}"
         resolved = name == "entities" and any(len(old.get(part, "?")) for part in _RESOLVED)
         if has_current_layout(old) and not resolved:
             self._made = find_splice(old, raw, self.table)
-            self._count = len(old[raw]) if self._made is not None else 0
+            self._earlier = old[raw] if self._made is not None else self._earlier
 
     def derive(self, name: str, make: Callable[[Array], Array]) -> Array:
         """Return what `make` makes of all rows, block by block."""
@@ -162,21 +162,41 @@ class _Columns:
         A label's text is read from the store through that element: arrays hold numbers only.
         """
         held, made = self._find_earlier(name), self._made
-        if held is not None and made is not None and not len(made.gone):
+        if held is not None and made is not None:
             first = self._previous[bearer]
-            labels, more = self.table[first, column], made.rows[:, column]
+            labels, more = self._earlier[first, column], made.rows[:, column]
             known = isin_sorted(more, labels)
-            appended = not len(more) or int(made.at[0]) == len(held)
-            if appended and (known | (more == 0)).all():
-                codes = np.where(known, np.searchsorted(labels, more), -1)
+            codes = np.where(known, np.searchsorted(labels, more), -1)
+            now = _find_bearers(first, held, made, codes) if (known | (more == 0)).all() else None
+            if now is not None:
                 encoded = splice_rows(self._previous, name, held, made.gone, made.at, codes)
-                return {name: encoded, bearer: first}
+                return {name: encoded, bearer: now}
         return _encode_labels(name, bearer, self.table[:, column], self._memory)
 
     def _find_earlier(self, name: str) -> Array | None:
         """The column of the rows that were there before, if they are as they were."""
         held = self._previous.get(name) if self._made is not None else None
-        return held if held is not None and len(held) == self._count else None
+        return held if held is not None and len(held) == len(self._earlier) else None
+
+
+def _find_bearers(first: Ints, held: Array, made: Splice, codes: Ints) -> Ints | None:
+    """Return the first element with each label after rows, with these labels, came and others went.
+
+    `held` are the labels before; None if one of them has no element left.
+    """
+    gone, at = made.gone, made.at
+    found = first + np.searchsorted(at, first, "right") - np.searchsorted(gone, first)
+    count = len(held) + len(at)
+    for label in np.flatnonzero(isin_sorted(first, gone)).tolist():
+        others = np.flatnonzero(held == label)
+        others = others[~isin_sorted(others, gone)][:1]
+        ahead = np.searchsorted(at, others, "right") - np.searchsorted(gone, others)
+        found[label] = (others + ahead).min(initial=count)
+    place = at - np.searchsorted(gone, at) + np.arange(len(at))
+    np.minimum.at(found, codes[codes >= 0], place[codes >= 0])
+    if len(found) and int(found.max()) == count:
+        return None
+    return first if np.array_equal(found, first) else found
 
 
 def _index_by_shards(run: RunParts, keys: Ints, texts: Mapping[int, str]) -> TextSegment:

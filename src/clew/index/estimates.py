@@ -18,7 +18,8 @@ from clew.store.sign_bits import Distances, SignBits, count_distances, find_limi
 
 Compare = Callable[[Ints], Floats]
 """The exact cosines of the elements at some positions."""
-_SAMPLES = 512  # far elements that are compared, to know how low cosines go
+# Far elements that are compared, to know how low cosines go: at most, and of those that are near.
+_SAMPLES, _SAMPLE_SHARE = 512, 0.37
 _SEARCHED = 1 << 14  # elements among which they are looked for first
 SORTED_SHARE = 40  # sorting a number takes as long as looking at so many marks
 _NO_VECTOR = np.float32(-1)
@@ -108,13 +109,14 @@ def _estimate_by_signs(
 ) -> Estimates:
     """Estimate cosines by the number of signs in which elements differ from a vector."""
     counts = count_distances(distances, len(vector))
-    limit = find_limit(counts, most)
-    far = max(limit + 1, len(vector) - find_limit(counts[::-1], _SAMPLES))
+    limit, samples = find_limit(counts, most), min(_SAMPLES, int(_SAMPLE_SHARE * most))
+    far = max(limit + 1, len(vector) - find_limit(counts[::-1], samples))
     near = find_within(distances, limit, most)
     exact = compare(near)
     edge = exact[distances[near] == limit]
     high = np.float32(edge.mean()) if len(edge) else _NO_VECTOR
-    sample = _find_between(distances, (far, len(vector)), _SAMPLES)
+    # All that are so far, somewhat more than asked for: the first may not be the farthest.
+    sample = _find_between(distances, (far, len(vector)), 2 * samples)
     low = min(high, compare(sample).min(initial=high))
     # The cosine falls with the number of differing bits, from the last one that was compared to
     # the farthest ones; beyond the last number there is no vector.

@@ -116,11 +116,15 @@ class SentenceFits:
     chunks: Estimates
 
 
-async def score_sentences(ctx: Context, target: Floats) -> SentenceFits:
-    """Fit of every fact and every chunk; a model's facts have gaps, so the whole text counts."""
-    whole = ctx.estimates("chunk", target)
+async def score_sentences(ctx: Context, target: Floats, most: int | None = None) -> SentenceFits:
+    """Fit of every fact and every chunk; a model's facts have gaps, so the whole text counts.
+
+    Of very many chunks about `most` are compared, and as many facts.
+    """
+    whole = ctx.estimates("chunk", target, most=most)
     if has_vectors(ctx.view, "fact"):
-        facts = ctx.estimates("fact", target, others=False)
+        most = None if whole.known is None else most
+        facts = ctx.estimates("fact", target, others=False, most=most)
     else:
         facts = Estimates(await score_facts(ctx, target))
     fit = np.maximum(whole.values, 0)

@@ -17,7 +17,7 @@ from clew.store.checksums import FileSum
 
 KEPT_SUFFIX = ".kept"  # of the folder with what is derived from a generation
 _MARKS_FILE = "checked.json"
-_MIN_MARKED_BYTES = 1 << 20  # smaller files are summed in no time
+_MIN_MARKED_BYTES = 1 << 17  # smaller files are summed in no time
 _SETTLED_NS = 2_000_000_000  # later than this after a change, another one has another time
 
 Mark = list[int]

@@ -34,6 +34,7 @@ _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps 
 _MAX_KEPT_BYTES = 1 << 26  # of an array that was just saved
 _COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
 _MAX_HEADER_BYTES = 1 << 14
+_PLAIN_HEADER_BYTES = 256  # a longer one is left to numpy
 _HEADER_START = 10  # bytes before the text of a header of version 1.0
 _PLAIN_HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(?P<size>..)\{'descr': '(?P<type>[<|][biuf][1-8])', "
@@ -273,7 +274,7 @@ def _parse_sound(name: str, raw: bytes | mmap.mmap) -> Array:
 
 def _parse_npy(raw: bytes | mmap.mmap) -> Array:
     """View the bytes of a `.npy` file as an array, without a copy."""
-    plain = _PLAIN_HEADER.match(raw[:_MAX_HEADER_BYTES])
+    plain = _PLAIN_HEADER.match(raw[:_PLAIN_HEADER_BYTES])
     if plain and plain.end() == _HEADER_START + int.from_bytes(plain["size"], "little"):
         # As this version writes it; numpy takes longer to read a header than to map a file.
         shape = tuple(int(part) for part in plain["shape"].split(b",") if part.strip())

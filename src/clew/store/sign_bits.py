@@ -94,9 +94,8 @@ class SignBits:
             limit = find_limit(count_distances(distances, len(vector)), most)
             return find_within(distances, limit, most)
         distances, step = self.distances(vector), _sampling_step(len(rows))
-        sample = distances[rows[::step][rows[::step] >= 0]]
-        counts = np.bincount(sample, minlength=len(vector) + 2)[: len(vector) + 1] * step
-        limit = find_limit(counts, most)
+        counts = np.bincount(distances[places.sample], minlength=len(vector) + 2) * step
+        limit = find_limit(counts[: len(vector) + 1], most)
         found = places.of_row[find_within(distances, limit, most)]
         others = places.others[distances[rows[places.others]] <= limit]
         return np.sort(np.concatenate([found[found >= 0], others]))
@@ -176,10 +175,14 @@ def _sampling_step(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """A position of each row, -1 for none, and the other positions: those with a row of another."""
+    """Where rows stand in row numbers that were asked for."""
 
     of_row: NDArray[np.int32]
+    """A position of each row, -1 for none."""
     others: NDArray[np.int64]
+    """The other positions: those with a row of another."""
+    sample: NDArray[np.int64]
+    """Some of the rows, to tell how many have each distance."""
 
 
 def _invert(rows: NDArray[np.int64], count: int) -> _Places | None:
@@ -187,12 +190,14 @@ def _invert(rows: NDArray[np.int64], count: int) -> _Places | None:
     if not len(rows) or rows.max() >= count:
         return None
     place, positions = np.full(count, -1, np.int32), np.arange(len(rows), dtype=np.int32)
+    sample = rows[:: _sampling_step(len(rows))]
+    sample = sample[sample >= 0]
     if rows.min() < 0:
         positions = positions[rows >= 0]
         rows = rows[positions]
     place[rows] = positions
     others = positions[place[rows] != positions].astype(np.int64)
-    return None if len(others) > len(positions) // 2 else _Places(place, others)
+    return None if len(others) > len(positions) // 2 else _Places(place, others, sample)
 
 
 def find_within(distances: Distances, limit: int, most: int) -> NDArray[np.int64]:

@@ -25,6 +25,7 @@ _COUNT_TYPES = (
     "JOIN entities e ON e.key = m.entity "
     "WHERE m.entity IN (SELECT value FROM json_each(?)) GROUP BY m.entity"
 )
+_COUNT_SAME = "SELECT count(*) FROM (SELECT 1 FROM mentions WHERE entity = ? AND type = ? LIMIT ?)"
 _SET_SUPPORT = (
     "UPDATE entities SET support = ?1, checksum = "
     "checksum(id, name, name_hash, type, description, aliases, attributes, ?1) WHERE key = ?2"
@@ -63,13 +64,17 @@ class ChangedMentions:
 
     def update_supports(self, touched: Collection[int]) -> set[int]:
         """Count the mentions of entities that stay as they are; return those to be merged."""
-        found = self.db.execute(_SELECT_ENTITIES, (json.dumps(sorted(touched)),))
-        supports = {
-            key: support + self._added[key].total() - self._removed[key].total()
-            for key, *cells, support in found
-            if self._says_the_same(key, _Said(*cells))
-        }
-        for key in self._find_doubtful([key for key in supports if self._removed[key]]):
+        supports, types = dict[int, int](), dict[int, str]()
+        for key, *cells, support in self.db.execute(
+            _SELECT_ENTITIES, (json.dumps(sorted(touched)),)
+        ):
+            merged = _Said(*cells)
+            if self._says_the_same(key, merged):
+                supports[key] = support + self._added[key].total() - self._removed[key].total()
+                types[key] = merged.type
+        fewer = [key for key in supports if self._removed[key]]
+        unsure = [key for key in fewer if not self._has_most(key, types[key], supports[key])]
+        for key in self._find_doubtful(unsure):
             del supports[key]
         self.db.executemany(_SET_SUPPORT, ((count, key) for key, count in supports.items()))
         return set(touched) - supports.keys()
@@ -84,6 +89,12 @@ class ChangedMentions:
             not merged.aliases and one.name == merged.name and not one.description + one.attributes
             for one in removed
         )
+
+    def _has_most(self, entity: int, kind: str, mentions: int) -> bool:
+        """Whether more than half of all mentions have a type; no more of them are read."""
+        wanted = mentions // 2 + 1
+        [(found,)] = self.db.execute(_COUNT_SAME, (entity, kind, wanted))
+        return bool(found == wanted)
 
     def _find_doubtful(self, keys: Collection[int]) -> list[int]:
         """Those that have no mention left, or no longer one type for more than half of them."""

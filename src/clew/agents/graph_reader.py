@@ -109,7 +109,7 @@ class GraphReader:
 
     top_k: int = 8
     """Passages that are read."""
-    hops: int = 2
+    hops: int = 4
     beam: int = 2
     rules: bool = True
     """Compare by the table of operators."""

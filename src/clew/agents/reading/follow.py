@@ -76,7 +76,7 @@ class Piece:
 class Follower:
     """Extends chains by one reading each, and keeps the likeliest."""
 
-    hops: int = 2
+    hops: int = 4
     """Answers that may be put into a question, one after the other."""
     beam: int = 2
     """Chains that are kept after each."""

@@ -116,8 +116,8 @@ def main() -> None:
             said = answer.answer[:90].replace("\n", " ")
             print(f"{one.kind} [{became}] {one.question} | {said} {answer.confidence}", flush=True)
     figures = {kind: dict(sorted(one.items())) for kind, one in counts.items()}
-    for kind, became in figures.items():
-        print(f"{kind:6} {became}")
+    for kind, outcomes in figures.items():
+        print(f"{kind:6} {outcomes}")
     ms = round(sum(spent) / len(spent))
     print_result("procedures", {**figures, "ms": ms}, {"asked": len(spent)})
 

@@ -1,9 +1,10 @@
 """Fit the models that judge a question by its wording, and test them on wordings held out.
 
 `python -m bench.wordings [--write]`. `breadth`: does it want an account or a list? `courtesy`: does
-a clause only address the reader? `steps`: does it want to be told how something is done? Every wording of `bench/wordings.json` is asked of a few topics,
-if it has any, and embedded with the default embedder; a logistic model is fitted on the vectors,
-for `breadth` and `steps` on the shapes of the questions as well.
+a clause only address the reader? `steps`: does it want to be told how something is done? Every
+wording of `bench/wordings.json` is asked of a few topics, if it has any, and embedded with the
+default embedder; a logistic model is fitted on the vectors, for `breadth` and `steps` on the shapes
+of the questions as well.
 `closing`: is the end of a question courtesy? The ends of questions about topics are not.
 `command`: is something to be done, which no document answers? Questions of `breadth` are not.
 Printed is the share of wordings held out that are told rightly. `--write` stores the weights where

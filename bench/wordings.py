@@ -1,9 +1,10 @@
 """Fit the models that judge a question by its wording, and test them on wordings held out.
 
 `python -m bench.wordings [--write]`. `breadth`: does it want an account or a list? `courtesy`: does
-a clause only address the reader? Every wording of `bench/wordings.json` is asked of a few topics,
-if it has any, and embedded with the default embedder; a logistic model is fitted on the vectors,
-for `breadth` on the shapes of the questions as well.
+a clause only address the reader? `steps`: does it want to be told how something is done? Every
+wording of `bench/wordings.json` is asked of a few topics, if it has any, and embedded with the
+default embedder; a logistic model is fitted on the vectors, for `breadth` and `steps` on the shapes
+of the questions as well.
 `closing`: is the end of a question courtesy? The ends of questions about topics are not.
 `command`: is something to be done, which no document answers? Questions of `breadth` are not.
 Printed is the share of wordings held out that are told rightly. `--write` stores the weights where
@@ -32,7 +33,7 @@ from clew.retrieve.question_shape import describe_shape
 
 TOPICS = 6  # that each wording is asked of
 RIDGE = 0.3  # pull of the weights towards 0
-SHAPED = frozenset(("breadth",))  # tasks that go by the shape of a question, too
+SHAPED = frozenset(("breadth", "steps"))  # tasks that go by the shape of a question, too
 SHAPE_SCALE, SEEN = 0.2, 24  # how much a shape counts, and texts that must have a feature
 TAIL_WORDS, TAILS = 4, 400  # words cut from the end of a question, and how many such ends
 STEPS = 30  # of Newton's method

@@ -192,7 +192,7 @@ class GraphReader:
             return await self._confirm(ctx, book, retrieval)
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
             return cite_exact(ctx, retrieval.evidence, spelled)
-        whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
+        whole = await quote_whole(ctx, retrieval.evidence, retrieval.found)
         account = None if whole else await self._quote_account(ctx, retriever, retrieval)
         if account is not None:
             return account
@@ -324,7 +324,7 @@ class GraphReader:
         evidence, found = retrieval.evidence, retrieval.found
         broad = await wants_account(ctx) and is_read_language(ctx.question)
         whole = quote_under(ctx, evidence) if broad else None
-        whole = whole or quote_whole(ctx, evidence, found)
+        whole = whole or await quote_whole(ctx, evidence, found)
         quoted = whole or await self._quote_account(ctx, retriever, retrieval) if broad else None
         if quoted and (account := await write_account(ctx, quoted, mode)):
             return account

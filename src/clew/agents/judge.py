@@ -84,8 +84,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     """Return the answer with its confidence; a refusal has none."""
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
-    if answer.kind == "account":
-        return answer  # how much of the topic its quotes cover was measured
+    if answer.kind in ("account", "steps"):
+        return answer  # how near its quotes are to the question was measured
     models, chat = await load_models(ctx.key_values), ctx.chat("answer")
     hints, asked = dict(answer.hints), tidy_question(split_options(ctx.question)[0])
     if not _may_judge(ctx, asked, answer):

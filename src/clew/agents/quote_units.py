@@ -26,6 +26,7 @@ from clew.agents.answering.extractive import (
 from clew.agents.answering.lacking import find_unsaid
 from clew.agents.answering.parts import renumber
 from clew.agents.answering.statements import cut_to_statement
+from clew.agents.answering.steps import wants_steps
 from clew.agents.answering.units import (
     ScoredUnit,
     choose_units,
@@ -93,7 +94,7 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     With `keep` its own quotes come first as they are.
     """
     passages = answer.evidence.chunks
-    stepwise = find_wanted_block(ctx.question) == "steps"  # a span does not say how
+    stepwise = await wants_steps(ctx)  # a span does not say how
     if answer.verdict == "refused" or not (stepwise or is_technical(ctx, passages)):
         return answer
     judged = await judge_answer(ctx, answer)

@@ -80,7 +80,7 @@ async def refit_confidence(
     judged = []
     for number, question in enumerate(scored, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
-        if answer.kind != "account":  # its confidence is no fitted model's
+        if answer.kind not in ("account", "steps"):  # measured where they are quoted
             judged.append(judge_outcome(question, answer, by_model=by_model))
         report("asking", number, len(scored))
     chat = kb.models.chat("answer").name if by_model else ""

@@ -18,7 +18,7 @@ from clew.context import Context
 from clew.graph.csr import Floats
 from clew.retrieve.question_shape import describe_shape
 
-Task = Literal["breadth", "courtesy", "closing", "command"]
+Task = Literal["breadth", "courtesy", "closing", "command", "steps"]
 
 
 def can_judge(ctx: Context, text: str = "") -> bool:

@@ -20,6 +20,7 @@ from clew.agents.answering.quote_block import (
     has_items,
     quote_block,
 )
+from clew.agents.answering.steps import choose_steps
 from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal, quote_chain
 from clew.agents.citing.support import SupportSpan, make_citation
@@ -87,7 +88,7 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answ
     """Name the span that is read, and quote the best sentences of the best passages."""
     if any(hit.by == ANSWER_MARK for hit in found.entities):
         return await answer_from_paths(ctx, evidence, found)
-    if (whole := quote_whole(ctx, evidence, found)) is not None:
+    if (whole := await quote_whole(ctx, evidence, found)) is not None:
         return whole
     if await wants_account(ctx) and (account := await quote_account(ctx, evidence, found)):
         return account
@@ -106,9 +107,13 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answ
     return replace(answer, support=support)
 
 
-def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None:
+async def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None:
     """Quote a list, steps, or what is said of one thing, where that is what the question wants."""
     note = explain_not_written(ctx, QUOTED_NOTE)
+    if (steps := await choose_steps(ctx, found, evidence.chunks)) is not None:
+        cited = (steps.cited,)
+        answer = make_answer(ctx, evidence, f"{steps.cited.quote} [1]", cited, note=note)
+        return replace(answer, kind="steps", signals=steps.signals, confidence=steps.chance)
     block = quote_block(ctx.question, evidence.chunks)
     if block is not None and _tells_rare_words(ctx, block, evidence.chunks):
         return make_answer(ctx, evidence, f"{block.quote} [1]", (block,), note=note)

@@ -38,6 +38,8 @@ class Block:
     end: int
     items: int
     ordered: bool
+    introduced: bool = False
+    """Whether its first line introduces the items, and is none."""
 
     @property
     def text(self) -> str:
@@ -48,7 +50,7 @@ class Block:
 def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     """Cite the block of steps or of a list that covers the question best, if one does."""
     kind = find_wanted_block(question)
-    passive = table_for(question).passive.match(strip_courtesy(question)) is not None
+    passive = asks_passive(question)
     if not kind and passive:
         kind = "steps"
     elif kind != "steps" and wants_several(question):
@@ -58,7 +60,7 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     best, best_value = None, _MIN_COVERAGE
     for passage in passages:
         for block in chain(find_blocks(passage), _find_definitions(passage)):
-            if kind == "steps" and _ROW.match(block.text.splitlines()[-1]):
+            if kind == "steps" and is_table(block):
                 continue  # a table lists things, it does not say how to do one
             if passive and not block.ordered:
                 continue
@@ -69,6 +71,16 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     if best is None:
         return None
     return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
+
+
+def asks_passive(question: str) -> bool:
+    """Whether a question asks for steps without naming who takes them: "How is it changed?"."""
+    return table_for(question).passive.match(strip_courtesy(question)) is not None
+
+
+def is_table(block: Block) -> bool:
+    """Whether a block ends in the row of a table."""
+    return _ROW.match(block.text.splitlines()[-1]) is not None
 
 
 def has_items(text: str) -> bool:
@@ -149,4 +161,5 @@ def _make_block(
     end = min(spans[until - 1][1], start + _MAX_BLOCK_CHARS)
     text = passage.text[start:end]
     ordered = _ORDERED_ITEM.match(spans[run[0]][2]) is not None
-    return Block(passage, start, start + len(text.rstrip()), len(run), ordered)
+    end = start + len(text.rstrip())
+    return Block(passage, start, end, len(run), ordered, introduced=lead != run[0])

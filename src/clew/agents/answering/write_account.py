@@ -55,7 +55,7 @@ async def give_account(
         return None
     if not await wants_account(ctx):
         return None
-    quoted = quote_whole(ctx, evidence, found) or await quote_account(ctx, evidence, found)
+    quoted = await quote_whole(ctx, evidence, found) or await quote_account(ctx, evidence, found)
     return await write_account(ctx, quoted, mode, said) if quoted else None
 
 

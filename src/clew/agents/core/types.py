@@ -40,10 +40,10 @@ class Answer:
     """How likely the answer is right, 0 to 1, by one model for all recipes; 0 for a refusal."""
     support: float = 0.0
     """The agent's own probability of its answer, where it reads spans; part of the confidence."""
-    kind: Literal["", "path", "span", "words", "account"] = ""
+    kind: Literal["", "path", "span", "words", "account", "steps"] = ""
     """Whether it names the ends of paths in a graph, is a span that the reader read, was found
-    by the words of a question that no reader knows the language of, or quotes what covers a
-    topic."""
+    by the words of a question that no reader knows the language of, quotes what covers a topic, or
+    quotes steps."""
     computed: bool = False
     """Whether code compared values that were read, so that no passage need state the answer."""
     hints: Mapping[str, float] = field(default_factory=dict)

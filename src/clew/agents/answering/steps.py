@@ -1,0 +1,135 @@
+"""Choose the list of steps that a question wants, by meaning.
+
+What announces steps seldom has the words of a question: "How do I swap the oil?" wants those under
+"Changing the oil". So the question's vector is compared with the titles and the lead of each list,
+and with its items; how near the best is, and how much nearer than the next, tells how sure it is
+(fitted by `bench.procedures`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clew.agents.answering.quote_block import Block, asks_passive, find_blocks, is_table
+from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_words
+from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.core.confidence import load_shipped_models
+from clew.agents.rules.question_analysis import find_wanted_block
+from clew.context import Context
+from clew.retrieve.wording import can_judge, judge
+from clew.text.structure import CRUMB_SEPARATOR, find_headings
+from clew.text.word_forms import question_language
+from clew.types import Citation, Found, Passage
+
+LEAST = 0.3
+"""The least probability of steps that are quoted."""
+MODEL = "steps"
+"""The model of confidence that judges them."""
+_LIKELY, _POSSIBLE = 0.5, 0.05  # least probability by the model alone, and where a rule agrees
+_ITEMS = 0.5  # how much the nearest item counts beside what announces the steps
+_MOST = 40  # lists that are compared
+_MOST_AHEAD, _ALONE = 0.2, 0.05  # lead over the next list that counts, and of the only list
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSteps:
+    """Steps that may be wanted, what speaks for them, and how probable they are."""
+
+    cited: Citation
+    signals: Mapping[str, float]
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """A list, its announcement, and how near both it and an item are to the question."""
+
+    block: Block
+    announced: str
+    announcement: float
+    item: float
+
+    @property
+    def score(self) -> float:
+        return self.announcement + _ITEMS * self.item
+
+
+async def wants_steps(ctx: Context) -> bool:
+    """Tell whether a question wants steps: by rules, and in English by the model of wordings."""
+    asked = ctx.question
+    ruled = find_wanted_block(asked) == "steps" or asks_passive(asked)
+    if not _knows_wording(ctx):
+        return ruled
+    [chance] = await judge(ctx, "steps", [asked])
+    return chance > (_POSSIBLE if ruled else _LIKELY)
+
+
+async def choose_steps(
+    ctx: Context, found: Found, passages: Sequence[Passage]
+) -> ChosenSteps | None:
+    """Return the steps nearest to a question that wants some; None if none is near enough."""
+    if not _knows_wording(ctx) or not await wants_steps(ctx):
+        return None
+    ranked = sorted(await _compare_lists(ctx, found, passages), key=lambda one: -one.score)
+    if not ranked:
+        return None
+    best = ranked[0]
+    ahead = best.score - ranked[1].score if len(ranked) > 1 else _ALONE
+    signals = {
+        "announcement": best.announcement,
+        "item": best.item,
+        "ahead": min(_MOST_AHEAD, ahead),
+        "told": _measure_told(ctx, best, passages),
+    }
+    chance = load_shipped_models()[MODEL](signals)
+    if chance < LEAST:
+        return None
+    block = best.block
+    cited = make_citation(block.passage, SupportSpan(block.start, block.end, 1.0))
+    return ChosenSteps(cited, signals, round(chance, 4))
+
+
+def _knows_wording(ctx: Context) -> bool:
+    """Whether the model of wordings knows the language: it was fitted on English."""
+    return question_language(ctx.question) == "en" and can_judge(ctx)
+
+
+async def _compare_lists(ctx: Context, found: Found, passages: Sequence[Passage]) -> list[_Near]:
+    """Compare the lists of the passages with the question."""
+    blocks = [one for passage in passages for one in find_blocks(passage) if not is_table(one)]
+    blocks = blocks[:_MOST]
+    texts = [_say_announcement(one) for one in blocks]
+    own, *vectors = await ctx.vectors([ctx.question, *texts])
+    starts = {passage.id: passage.start for passage in passages}
+    cosines = await find_cosines(ctx, found, starts, len(passages))
+    return [
+        _Near(block, text, float(own @ vector), _nearest_item(block, cosines))
+        for block, text, vector in zip(blocks, texts, vectors, strict=True)
+    ]
+
+
+def _say_announcement(block: Block) -> str:
+    """Return the page's title, the nearest heading and the line that introduces a list."""
+    passage = block.passage
+    above = [one.title for one in find_headings(passage.text) if one.start <= block.start]
+    heading = above[-1] if above else passage.heading.rpartition(CRUMB_SEPARATOR)[2]
+    lead = block.text.partition("\n")[0] if block.introduced else ""
+    return ". ".join(filter(None, (f"{passage.title}: {heading}".strip(": "), lead)))
+
+
+def _nearest_item(block: Block, cosines: Mapping[str, Sequence[Valued]]) -> float:
+    inside = [
+        cosine
+        for start, end, cosine in cosines.get(block.passage.id, ())
+        if block.start <= start and end <= block.end and cosine > -1
+    ]
+    return max(inside, default=0.0)
+
+
+def _measure_told(ctx: Context, best: _Near, passages: Sequence[Passage]) -> float:
+    """Return the weight of the question's words in an announcement, of those that are known."""
+    held = stem_words(" ".join(f"{p.title} {p.heading} {p.text}" for p in passages))
+    words = weigh_words(ctx.view, ctx.question)
+    known = {word: weight for word, weight in words.items() if word in held}
+    said = stem_words(best.announced)
+    told = sum(weight for word, weight in known.items() if word in said)
+    return told / (sum(known.values()) or 1.0)

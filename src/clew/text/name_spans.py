@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from clew.text.dates import FOREIGN_DATE, MONTH_PATTERN, MONTHS
-from clew.text.names import CONNECTORS, HONORIFICS, Tokens
+from clew.text.names import CONNECTORS, HONORIFICS, STOP_WORDS, Tokens
 from clew.text.units import load_units
 from clew.text.word_forms import function_words
 
@@ -95,6 +95,7 @@ _TIME = re.compile(
     r"(?:\s?[ap]\.?m\b)?(?:\s?(?:[+-]\d{2}:?\d{2}|UTC|GMT)\b)?",
     re.IGNORECASE,
 )
+_OTHER_WORDS = STOP_WORDS | {"people", "second", "bar"}  # "in 1998 people moved"
 _WEEKDAYS = frozenset(
     "mon monday tue tues tuesday wed wednesday thu thursday fri friday sat saturday sunday".split()
 )
@@ -241,6 +242,8 @@ def _find_literals(text: str, t: Tokens) -> list[NameSpan]:
     dates = [match for match in _DATE.finditer(text) if match.lastindex]
     for match in (*dates, *(_TIME.finditer(text) if ":" in text else ())):
         first, last = _token_range(t, *match.span())
+        if match[0].isdigit() and _is_measured(text, t, last):
+            continue  # "1500 ms"
         if first < last and not taken & set(range(first, last)):
             found.append(NameSpan(first, last, DATE))
             taken.update(range(first, last))
@@ -264,6 +267,12 @@ def _find_unit_end(text: str, t: Tokens, last: int) -> int:
     if size < last < len(t) - 1 and t.keys[last] == "per" and t.keys[last + 1].isalpha():
         return last + 2
     return last
+
+
+def _is_measured(text: str, t: Tokens, last: int) -> bool:
+    """Whether a unit follows that is no other word, as a letter alone may be: "1998 a bridge"."""
+    end = _find_unit_end(text, t, last)
+    return end > last and len(t.keys[last]) > 1 and t.keys[last] not in _OTHER_WORDS
 
 
 def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:

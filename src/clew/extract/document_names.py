@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+from clew.extract.affixed_names import find_affixed_names
 from clew.extract.openers import find_letter_marks, opening_tokens
 from clew.text.code_names import (
     COMMAND,
@@ -62,7 +63,7 @@ _LEAST_CODE_NAMES = 3
 # Names that other versions read otherwise: before a contraction, in Japanese, over lines, behind
 # a quotation mark.
 _NEW_FORMS = re.compile(
-    r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u3041-\u309f]"
+    r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u0621-\u064a\u3041-\u309f\u4e00-\u9fff]"
     r"|\w[.,;:]?\n[ \t]*[^\W\d_a-z]|[\"“„«>][^\W\d_a-z]"
 )
 _HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
@@ -411,10 +412,12 @@ def term_name(title: str) -> str:
 
 def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -> list[CodeName]:
     """Return the names by form, by mark and by definition; the longest of those that overlap."""
+    affixed = find_affixed_names(text, known.own_terms)
     if not known.technical:
-        sections = find_section_numbers(text)
-        return _drop_overlaps([*_find_spelled_out(text, known), *find_sure_names(text), *sections])
+        sure = [*find_sure_names(text), *find_section_numbers(text)]
+        return _drop_overlaps([*_find_spelled_out(text, known), *sure, *affixed])
     found = [*find_code_names(text), *find_marked(text), *_find_spelled_out(text, known)]
+    found += affixed
     found += [] if known.is_code else find_section_numbers(text)
     for block, name in blocks.definitions:
         at = text.find(name, block.start, block.end)

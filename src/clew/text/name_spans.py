@@ -54,7 +54,7 @@ NON_SUBJECT_OPENERS = frozenset(
     """.split()
 )
 # Chinese and Japanese text is split into candidate names at these.
-_PARTICLES = frozenset(
+PARTICLES = frozenset(
     "的了在是和与與及或被把从從到由于於以为為这這那他她它们們之而也都就不有其将將对對等者所"
 )  # and hiragana: endings and particles of Japanese
 NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
@@ -284,7 +284,7 @@ def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
 
 def blank_particles(text: str) -> str:
     """Return a Chinese text with a blank for each particle: no pair of characters spans one."""
-    return "".join(" " if char in _PARTICLES else char for char in text)
+    return "".join(" " if char in PARTICLES else char for char in text)
 
 
 def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
@@ -355,7 +355,7 @@ def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int
     found = []
     begin = first
     # Beside kana, which end words, Han characters are no particles.
-    particles = frozenset[str]() if any(map(_is_hiragana, t.keys)) else _PARTICLES
+    particles = frozenset[str]() if any(map(_is_hiragana, t.keys)) else PARTICLES
     for at in range(first, last + 1):
         if at == last or t.keys[at] in particles or _is_hiragana(t.keys[at]):
             # What follows a digit is its unit: 4日通车.

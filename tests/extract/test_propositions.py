@@ -35,6 +35,24 @@ def texts(text: str, title: str = "") -> list[str]:
 # -- by rules
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The forge makes eight nails. Its smith is Ole Dahl.", "The forge's smith is Ole Dahl."),
+        ("The forge sold nine nails. Its smith is Ole Dahl.", "The forge's smith is Ole Dahl."),
+        ("The forge drove hot pumps. Its smith is Ole Dahl.", "Its smith is Ole Dahl."),
+    ],
+)
+def test_what_owns_is_the_subject_and_no_clause(text: str, expected: str) -> None:
+    assert texts(text, "Notes of Ribe")[-1].endswith(expected)
+    assert "'s" not in expected or texts(text, "Notes of Ribe")[-1] == expected
+
+
+def test_a_title_that_is_written_small_goes_on_as_it() -> None:
+    found = texts("The reed bee lives in walls. It collects wax. Its nest is small.", "Reed bee")
+    assert found[1:] == ["Reed bee collects wax.", "Reed bee's nest is small."]
+
+
 @pytest.mark.parametrize("title", ["How the bridge was built", "Who built the bridge?"])
 def test_a_headline_stands_for_no_pronoun(title: str) -> None:
     text = f"# {title}\n\nWork began late.\n\nPhoto gallery\n\nIts designer was Agnes Thorley.\n"

@@ -11,7 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
+from clew.extract.affixed_names import find_affixed_names
 from clew.extract.openers import find_letter_marks, opening_tokens
 from clew.text.code_names import (
     COMMAND,
@@ -51,7 +53,7 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 13"
+_RULES = "names 14"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -61,7 +63,7 @@ _LEAST_CODE_NAMES = 3
 # Names that other versions read otherwise: before a contraction, in Japanese, over lines, behind
 # a quotation mark.
 _NEW_FORMS = re.compile(
-    r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u3041-\u309f]"
+    r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u0621-\u064a\u3041-\u309f\u4e00-\u9fff]"
     r"|\w[.,;:]?\n[ \t]*[^\W\d_a-z]|[\"“„«>][^\W\d_a-z]"
 )
 _HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
@@ -90,6 +92,10 @@ class DocumentNames:
     technical: bool = False
     inside: frozenset[str] = frozenset()
     """Keys of words with a capital inside a sentence."""
+    apart: frozenset[str] = frozenset()
+    """Words with a capital where no opener with one is right before them."""
+    opening: frozenset[str] = frozenset()
+    """Those among them that mostly begin a sentence, and are also written small."""
     letters: frozenset[str] = frozenset()
     """Letters that count the items of a list."""
     mostly_small: frozenset[str] = frozenset()
@@ -119,17 +125,19 @@ def learn_names(document: Document) -> DocumentNames:
     acronyms = tuple(dict.fromkeys(find_acronyms(text)))
     if not is_technical(document):
         return _learn_prose(text, acronyms)
-    inside, share, repeated, mostly_small = _capitals_inside(text)
+    capitals = _capitals_inside(text)
     terms, language = _count_terms(text), text_language(text)
     recurring = _find_recurring(terms)
     return DocumentNames(
         technical=True,
-        inside=inside,
-        mostly_small=mostly_small,
+        inside=capitals.inside,
+        apart=capitals.apart,
+        mostly_small=capitals.mostly_small,
+        opening=capitals.opening,
         letters=frozenset(text[at] for at in find_letter_marks(text)),
         small=_frequent_words(text),
-        noun_capitals=share > _NOUN_CAPITALS_SHARE or language == "de",
-        repeated=repeated,
+        noun_capitals=capitals.share > _NOUN_CAPITALS_SHARE or language == "de",
+        repeated=capitals.repeated,
         repeated_terms=frozenset(t for t, count in terms.items() if count > 1) | recurring,
         own_terms=_long_terms(terms) | recurring,
         terms=_compile_terms(document),
@@ -144,12 +152,14 @@ def learn_names(document: Document) -> DocumentNames:
 def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNames:
     """Learn from prose: in languages other than English also which capitals are only openers."""
     language, terms = text_language(text), _count_terms(text)
-    inside, _, repeated, mostly_small = _capitals_inside(text)
+    capitals = _capitals_inside(text)
     return DocumentNames(
-        inside=inside,
-        mostly_small=mostly_small,
+        inside=capitals.inside,
+        apart=capitals.apart,
+        mostly_small=capitals.mostly_small,
+        opening=capitals.opening,
         letters=frozenset(text[at] for at in find_letter_marks(text)),
-        repeated=repeated,
+        repeated=capitals.repeated,
         noun_capitals=language == "de",
         own_terms=_long_terms(terms) | _find_recurring(terms),
         body=_fold_body(text),
@@ -178,15 +188,24 @@ def names_stamp(document: Document) -> tuple[str, ...]:
     return (_RULES,) if new else ()
 
 
-def _capitals_inside(
-    text: str,
-) -> tuple[frozenset[str], float, frozenset[str], frozenset[str]]:
-    """Return the words with a capital inside a sentence, their share, and those that recur.
+class _Capitals(NamedTuple):
+    """Words with a capital inside sentences, as in `DocumentNames`, and their share."""
 
-    And those that are written small more often, or that have a capital mostly as they begin one.
+    inside: frozenset[str]
+    apart: frozenset[str]
+    repeated: frozenset[str]
+    mostly_small: frozenset[str]
+    opening: frozenset[str]
+    share: float
+
+
+def _capitals_inside(text: str) -> _Capitals:
+    """Return the words with a capital inside a sentence, those that recur, and those that are
+    written small more often or that have a capital mostly as they begin a sentence.
     """
     capitals: Counter[str] = Counter()
     openers: Counter[str] = Counter()
+    apart: set[str] = set()
     words = 0
     letters = find_letter_marks(text)
     for block in find_blocks(text):
@@ -200,15 +219,21 @@ def _capitals_inside(
         )
         words += len(t)
         openers.update(t.keys[at] for at in starts if at < len(t) and t.upper[at])
-        own = (at for at in range(len(t)) if t.upper[at] and at not in starts)
-        capitals.update(t.keys[at] for at in own if not is_shouted(piece, t.starts[at], t.ends[at]))
-    share = sum(capitals.values()) / words if words else 0.0
-    repeated = frozenset(k for k, n in capitals.items() if n > 1)
+        own = [at for at in range(len(t)) if t.upper[at] and at not in starts]
+        own = [at for at in own if not is_shouted(piece, t.starts[at], t.ends[at])]
+        capitals.update(t.keys[at] for at in own)
+        apart.update(t.keys[at] for at in own if at - 1 not in starts or not t.upper[at - 1])
+        apart.update(t.keys[at] for at in starts if at < len(t) and t.upper[at])
     smalls = Counter(found for found in _SMALL_WORD.findall(_FENCED.sub(" ", text)))
-    mostly_small = frozenset(
-        k for k, n in capitals.items() if smalls[k] > (0 if openers[k] > _OPENS * n else n)
+    opening = frozenset(k for k, n in capitals.items() if smalls[k] and openers[k] > _OPENS * n)
+    return _Capitals(
+        inside=frozenset(capitals),
+        apart=frozenset(apart),
+        repeated=frozenset(k for k, n in capitals.items() if n > 1),
+        mostly_small=frozenset(k for k, n in capitals.items() if smalls[k] > n) | opening,
+        opening=opening,
+        share=sum(capitals.values()) / words if words else 0.0,
     )
-    return frozenset(capitals), share, repeated, mostly_small
 
 
 def _fold_body(text: str) -> str:
@@ -387,10 +412,12 @@ def term_name(title: str) -> str:
 
 def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -> list[CodeName]:
     """Return the names by form, by mark and by definition; the longest of those that overlap."""
+    affixed = find_affixed_names(text, known.own_terms)
     if not known.technical:
-        sections = find_section_numbers(text)
-        return _drop_overlaps([*_find_spelled_out(text, known), *find_sure_names(text), *sections])
+        sure = [*find_sure_names(text), *find_section_numbers(text)]
+        return _drop_overlaps([*_find_spelled_out(text, known), *sure, *affixed])
     found = [*find_code_names(text), *find_marked(text), *_find_spelled_out(text, known)]
+    found += affixed
     found += [] if known.is_code else find_section_numbers(text)
     for block, name in blocks.definitions:
         at = text.find(name, block.start, block.end)

@@ -32,6 +32,10 @@ _BEHIND_SUBJECT = re.compile(
     r"|became|began|won|wrote|made|took|went|came|held|led|left|met|gave|got|sold|ran|built|grew"
     r"|said|says|\w+ed|\w+(?<![aeiou])s|\w+ly)\b"
 )
+_FIELD, _FIELD_END = (
+    re.compile(r"[:：|][ \t]+[*_]*$"),
+    re.compile(r"[*_]*[ \t]*(?:([,;(<|])|\n|\Z)"),
+)
 _MAX_ADDED = 2  # characters behind a term that are no part of it
 _LABELLED = re.compile(r"[:：](?=\s)")
 _HEADING = re.compile(r"\f? {0,3}#{1,6}[ \t]")
@@ -58,7 +62,7 @@ def keep_names(
     """Yield the spans that are names; `small` are the words that the text also writes small."""
     lettered = find_lettered(text, t, known.letters)
     first = first | {at + 1 for at in lettered}
-    for found in spans:
+    for found in (part for one in spans for part in _split_phrase(t, one, known)):
         if found.first in lettered and found.last - found.first < 2:
             continue  # the mark of an item
         span = _end_before_sentence(text, t, _drop_letter(found, lettered))
@@ -84,6 +88,36 @@ def keep_names(
             span = trimmed
         if not _is_common_noun(text, t, span, known):
             yield span
+
+
+def _address(known: DocumentNames) -> frozenset[str]:
+    """Return the pronouns that a language writes with a capital to be polite: "Sie"."""
+    return frozenset(word_class(known.language, "polite"))
+
+
+def _split_phrase(t: Tokens, span: NameSpan, known: DocumentNames) -> Iterator[NameSpan]:
+    """Yield the names of a phrase in a language that writes nouns with capitals.
+
+    An article of the object parts them ("Jorunn Hagen den Ausfall"), and so does "von" between a
+    noun with an article and a name of several words ("die Hinweise von Thomas Wied").
+    """
+    first = span.first
+    parting = word_class(known.language, "parting") if span.type == NAME else ()
+    for at in range(span.first + 1, span.last - 1) if parting else ():
+        parts = t.keys[at] in parting and not t.upper[at] and t.upper[at - 1]
+        if parts and t.upper[at + 1]:
+            yield NameSpan(first, at, NAME)
+            first = at + 1
+    of = word_class(known.language, "of")
+    if (
+        of
+        and span.last - first > 3
+        and t.keys[first + 1] in of
+        and all(t.upper[first + 2 : span.last])
+    ):
+        if (first and _is_foreign_word(t.keys[first - 1], known)) or first > span.first:
+            first += 2
+    yield NameSpan(first, span.last, span.type)
 
 
 def _drop_letter(span: NameSpan, lettered: set[int]) -> NameSpan:
@@ -130,9 +164,12 @@ def _strip_article(
     at = span.first
     if span.last - at < 2:
         return span
-    foreign = known.language not in ("", "en") and t.keys[at] in function_words(known.language)
-    if foreign and at in first and span.type == NAME:
-        return NameSpan(at + 1, span.last, span.type)  # "Die Ruhezeit"
+    while span.type == NAME and span.last - at > 1 and _is_foreign_word(t.keys[at], known):
+        if at == span.first and at not in first and t.keys[at] not in _address(known):
+            break
+        at += 1  # "Die Ruhezeit", "Wenn der Speicher"
+    if at > span.first:
+        return NameSpan(at, span.last, span.type)
     if t.keys[at] not in _ARTICLES:
         return span
     if span.type == QUOTED:
@@ -182,9 +219,20 @@ def _is_no_name(
     if not single:  # a row of codes is none of them: "A1 B1 A2"
         keys = t.keys[at : span.last]
         return len(keys) > 2 and all(any(map(str.isdigit, key)) for key in keys)
+    return _is_no_name_alone(text, t, at, known, small)
+
+
+def _is_no_name_alone(
+    text: str, t: Tokens, at: int, known: DocumentNames, small: frozenset[str]
+) -> bool:
+    """The same of a single word."""
     key, end = t.keys[at], t.ends[at]
     if _ROMAN_MARK.match(text, t.starts[at]) and _opens_line(text, t.starts[at]):
         return True  # "XI. Changes"
+    if key in known.opening and not is_all_capitals(text, t, at):
+        return True  # its capital inside a sentence is a slip: "for k = 1 Note that"
+    if not is_all_capitals(text, t, at) and _is_foreign_word(key, known):
+        return True  # "Sie"
     if len(key) == 1 and key not in known.repeated:
         return True  # O(n), "6.7 M", "at most N"
     if is_all_capitals(text, t, at) and key in function_words("en"):
@@ -192,6 +240,11 @@ def _is_no_name(
             return True  # "MUST", "NOT"
     labelled = _LABELLED.match(text, end) is not None and key not in known.inside
     return labelled and bool(text[text.rfind("\n", 0, t.starts[at]) + 1 : t.starts[at]].strip())
+
+
+def _is_foreign_word(key: str, known: DocumentNames) -> bool:
+    """Whether a word is a function word of a text in another language than English."""
+    return known.language not in ("", "en") and key in function_words(known.language)
 
 
 def _is_order(text: str, t: Tokens, span: NameSpan, small: frozenset[str]) -> bool:
@@ -338,8 +391,27 @@ def _drop_opener(
             return None  # things, not a name: "Entries are compressed"
         return span if _IS_SUBJECT.match(text, t.ends[at]) else None
     after = at + 1
-    if t.upper[after] and t.keys[at] not in known.small and t.keys[after] not in known.inside:
+    if t.upper[after] and t.keys[at] not in known.small and not _has_own_name(text, t, span, known):
         return span  # "Mail Transfer Agents", but not "The Cache", "Der Server", "Suppose Debian"
     while after < span.last and not t.upper[after]:
         after += 1
     return NameSpan(after, span.last, span.type) if after < span.last else None
+
+
+def _has_own_name(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
+    """Whether the second word of a span that opens a sentence is a name without the first.
+
+    Its capital there tells nothing by itself where the span is a subject or all that a field says:
+    "Author: Lotte Winther", but "Click Save."
+    """
+    start, end = t.starts[span.first], t.ends[span.last - 1]
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    field_end = _FIELD_END.match(text, end)
+    if field_end and (_FIELD.search(before) or not (before.strip() or field_end[1])):
+        return False
+    second = t.keys[span.first + 1]
+    if second in known.apart or known.noun_capitals or t.keys[span.first] in function_words("en"):
+        return second in known.inside
+    acts = text[end : end + 1] == " " and text[end + 1 : end + 2].isalpha()
+    is_subject = acts and _BEHIND_SUBJECT.match(text, end)
+    return second in known.inside and not is_subject

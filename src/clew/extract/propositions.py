@@ -27,6 +27,7 @@ from clew.extract.references import (
 )
 from clew.extract.rules import Offline
 from clew.extract.subject import ALTERNATIVE
+from clew.text.name_spans import TITLE
 from clew.text.names import name_key, strip_disambiguation
 from clew.types import (
     LITERAL_TYPES,
@@ -78,7 +79,7 @@ class PropositionsOffline:
     """The rule-based extractor of propositions; `names` finds the names."""
 
     names: Offline = Offline()
-    version: int = 6
+    version: int = 7
 
     def stamp_parts(self, document: Document) -> tuple[str, ...]:
         """Return what a document's stamp needs besides the settings above."""
@@ -100,7 +101,9 @@ def _read_chunk(chunk: Chunk, found: Extraction, reading: Reading) -> Iterator[R
     subject = next((name for f in found.facts for name, role in f.members if role == SUBJECT), "")
     told = (fact.text for fact in found.facts if not _is_heading(fact, reading.text))
     reading.begin(subject, next(told, ""))
-    mentions = sorted(_find_mentions(found.entities, subject), key=lambda one: one.start)
+    mentions = list(_find_mentions(found.entities, subject))
+    mentions += _find_small_subject(chunk, subject, {one.start for one in mentions})
+    mentions.sort(key=lambda one: one.start)
     reading.types.update((one.name, one.type) for one in mentions if one.known)
     for fact in found.facts:
         start, end = fact.span
@@ -113,6 +116,17 @@ def _read_chunk(chunk: Chunk, found: Extraction, reading: Reading) -> Iterator[R
         propositions = list(_read_sentence(_Sentence(fact, inside), reading))
         yield from propositions
         reading.end_sentence(propositions[-1].text, inside)
+
+
+def _find_small_subject(chunk: Chunk, subject: str, taken: set[int]) -> Iterator[Mention]:
+    """Yield where the subject, a title of several words, is written small: "The copper beetle"."""
+    plain = strip_disambiguation(subject)
+    if " " not in plain or plain == plain.title():
+        return
+    for found in re.finditer(rf"\b{re.escape(plain)}\b", chunk.text, re.IGNORECASE):
+        if chunk.start + found.start() not in taken:
+            start, end = chunk.start + found.start(), chunk.start + found.end()
+            yield Mention(start, end, subject, TITLE, known=True, names_subject=True)
 
 
 def _is_heading(fact: RawFact, text: str) -> bool:

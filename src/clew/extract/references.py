@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from clew.text.irregular_verbs import BASE_OF_FORM
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.unicode import UNSPACED_CHAR
 from clew.types import LITERAL_TYPES
@@ -59,6 +60,8 @@ _HEAD_NOUN = re.compile(
 # "She bought an old mill in …": what a sentence brings in.
 _OBJECT = re.compile(rf"(?={_NEW_THING.pattern})[a-z]+ (?:an?|the) ((?:[a-z-]+ )?([a-z-]+))\b")
 _SURE_VERB = re.compile(r"is|was|has|had|became|also|can|could|will|would|may|does|did|\w{3,}ed")
+_THIRD_PERSON = re.compile(r"\w{3,}(?<![sui])s")
+_COUNT = re.compile(r"\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|no|many|some|about")
 _PLURAL_VERB = re.compile(r"are|were|have")
 _ARTICLES = frozenset(("the", "a", "an", "his", "her", "its", "their"))
 _PHRASE_WORDS = 3  # of a subject without a name, after its article
@@ -232,9 +235,11 @@ class Reading:
             head, verb, after = words[size - 1], words[size], "".join(words[size + 1 : size + 2])
             if not (head.isalpha() and head.islower()) or is_person_noun(head):
                 break
-            if _SURE_VERB.fullmatch(head):  # "This was …" speaks of all that was said
+            # "This was …" speaks of all that was said; what acts ends the phrase before it.
+            if _SURE_VERB.fullmatch(head) or (size > 1 and _may_be_verb(head)):
                 break
-            acts = after in _ARTICLES or size + 1 == len(words)
+            counted = _may_be_verb(verb) and _COUNT.fullmatch(after)
+            acts = after in _ARTICLES or counted or size + 1 == len(words)
             if _PLURAL_VERB.fullmatch(verb) or _PREPOSITION.fullmatch(verb):
                 break
             if self._ends_phrase(head) or _SURE_VERB.fullmatch(verb) or acts:
@@ -330,6 +335,11 @@ class Reading:
     def called(self, mention: Mention) -> str:
         """Return the subject's name for another name of it."""
         return resolve_mention(mention, self.subject)
+
+
+def _may_be_verb(word: str) -> bool:
+    """Whether a word has the form of a verb: "employs" (and "workers"), "ran"."""
+    return _THIRD_PERSON.fullmatch(word) is not None or word in BASE_OF_FORM
 
 
 def resolve_mention(mention: Mention, subject: str) -> str:

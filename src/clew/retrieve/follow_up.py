@@ -19,10 +19,11 @@ from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.facts import SentenceFits
 from clew.retrieve.labels import name_vectors
-from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
+from clew.retrieve.mentions import Mentions, WalkHop
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
+from clew.retrieve.small_names import find_all_mentions
 
 _TINY = 1e-9
 _PASSAGES = 6  # passages whose names are followed
@@ -97,7 +98,7 @@ async def ask_for_missing(
     from `score_words`; among the `highest`, if they are known, are the best chunks.
     """
     rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES, highest)
-    mentions = find_mentions(ctx.view, rows, known)
+    mentions = await find_all_mentions(ctx, rows, known)
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
     origins = dict(zip(names.entity.tolist(), rows[names.row].tolist(), strict=True))
     followed = await _look_up(ctx, origins)

@@ -18,10 +18,10 @@ from clew.graph.csr import Floats, Ints, Mask
 from clew.retrieve.facts import SentenceFits
 from clew.retrieve.follow_up import WordScores, leads_on, name_rarity
 from clew.retrieve.labels import name_vectors
-from clew.retrieve.mentions import find_mentions
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
+from clew.retrieve.small_names import find_all_mentions
 
 _TINY = 1e-9
 _STARTS, _WIDTH, _DEPTH = 10, 8, 4  # first passages, hypotheses kept, passages of the longest
@@ -146,7 +146,7 @@ class HypothesisSearch:
         if at in self._links:
             return self._links[at]
         view = self.ctx.view
-        mentions = find_mentions(view, np.array([at]), self.known)
+        mentions = await find_all_mentions(self.ctx, np.array([at]), self.known)
         fit = self.fits.facts.at(mentions.fact)
         order = np.lexsort((mentions.entity, -fit))
         _, first = np.unique(mentions.entity[order], return_index=True)

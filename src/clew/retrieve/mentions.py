@@ -95,11 +95,11 @@ async def find_names_without_fact(
     at = np.repeat(unread, [len(found) for found in names])
     entity = np.concatenate([*names, np.zeros(0, np.int64)]).astype(np.int64)
     there = stated.row * view.count("entity") + stated.entity
-    new = ~np.isin(at * view.count("entity") + entity, there) & _is_followable(view, entity, known)
+    new = ~np.isin(at * view.count("entity") + entity, there) & is_followable(view, entity, known)
     return Mentions(at[new], entity[new], np.full(int(new.sum()), NO_FACT))
 
 
-def _is_followable(view: View, entity: Ints, known: Ints) -> Mask:
+def is_followable(view: View, entity: Ints, known: Ints) -> Mask:
     """Mark entities that are no literals and are not among the question's own, ascending."""
     own = isin_sorted(view.first_namesake[entity], known)
     followable: Mask = ~view.arrays["entity_literal"][entity] & ~own

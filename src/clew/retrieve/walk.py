@@ -25,11 +25,11 @@ from clew.retrieve.hypotheses import HypothesisSearch
 from clew.retrieve.mentions import (
     Mentions,
     WalkHop,
-    find_mentions,
     find_mentions_of_subjects,
     find_names_without_fact,
 )
 from clew.retrieve.rank import hit_positions, top_hits, top_known_hits, top_positions
+from clew.retrieve.small_names import find_all_mentions
 from clew.types import Found, Hit, Path
 
 _TINY = 1e-9
@@ -251,7 +251,7 @@ class Walk:
                 rows = rows[np.argsort(-weights[rows], kind="stable")[: self.frontier]]
             if not len(rows):
                 break
-            stated = find_mentions(ctx.view, rows, known)
+            stated = await find_all_mentions(ctx, rows, known)
             unstated = await find_names_without_fact(ctx, rows, stated, known)
             walk_hops.append(
                 self._take_hop(ctx.view, rows, weights, (stated, unstated, known), scores)

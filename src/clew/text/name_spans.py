@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from clew.text.dates import FOREIGN_DATE, MONTH_PATTERN, MONTHS
-from clew.text.names import CONNECTORS, HONORIFICS, Tokens
+from clew.text.names import CONNECTORS, HONORIFICS, STOP_WORDS, Tokens
 from clew.text.units import load_units
 from clew.text.word_forms import function_words
 
@@ -54,7 +54,7 @@ NON_SUBJECT_OPENERS = frozenset(
     """.split()
 )
 # Chinese and Japanese text is split into candidate names at these.
-_PARTICLES = frozenset(
+PARTICLES = frozenset(
     "的了在是和与與及或被把从從到由于於以为為这這那他她它们們之而也都就不有其将將对對等者所"
 )  # and hiragana: endings and particles of Japanese
 NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
@@ -95,6 +95,7 @@ _TIME = re.compile(
     r"(?:\s?[ap]\.?m\b)?(?:\s?(?:[+-]\d{2}:?\d{2}|UTC|GMT)\b)?",
     re.IGNORECASE,
 )
+_OTHER_WORDS = STOP_WORDS | {"people", "second", "bar"}  # "in 1998 people moved"
 _WEEKDAYS = frozenset(
     "mon monday tue tues tuesday wed wednesday thu thursday fri friday sat saturday sunday".split()
 )
@@ -241,6 +242,8 @@ def _find_literals(text: str, t: Tokens) -> list[NameSpan]:
     dates = [match for match in _DATE.finditer(text) if match.lastindex]
     for match in (*dates, *(_TIME.finditer(text) if ":" in text else ())):
         first, last = _token_range(t, *match.span())
+        if match[0].isdigit() and _is_measured(text, t, last):
+            continue  # "1500 ms"
         if first < last and not taken & set(range(first, last)):
             found.append(NameSpan(first, last, DATE))
             taken.update(range(first, last))
@@ -266,6 +269,12 @@ def _find_unit_end(text: str, t: Tokens, last: int) -> int:
     return last
 
 
+def _is_measured(text: str, t: Tokens, last: int) -> bool:
+    """Whether a unit follows that is no other word, as a letter alone may be: "1998 a bridge"."""
+    end = _find_unit_end(text, t, last)
+    return end > last and len(t.keys[last]) > 1 and t.keys[last] not in _OTHER_WORDS
+
+
 def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
     return bisect_left(t.starts, start), bisect_left(t.starts, end)
 
@@ -275,7 +284,7 @@ def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
 
 def blank_particles(text: str) -> str:
     """Return a Chinese text with a blank for each particle: no pair of characters spans one."""
-    return "".join(" " if char in _PARTICLES else char for char in text)
+    return "".join(" " if char in PARTICLES else char for char in text)
 
 
 def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
@@ -346,7 +355,7 @@ def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int
     found = []
     begin = first
     # Beside kana, which end words, Han characters are no particles.
-    particles = frozenset[str]() if any(map(_is_hiragana, t.keys)) else _PARTICLES
+    particles = frozenset[str]() if any(map(_is_hiragana, t.keys)) else PARTICLES
     for at in range(first, last + 1):
         if at == last or t.keys[at] in particles or _is_hiragana(t.keys[at]):
             # What follows a digit is its unit: 4日通车.

@@ -212,8 +212,8 @@ def _is_dot_end(before: str, word: str) -> bool:
     key, following = token.casefold(), word.casefold()
     if _is_abbreviation(token):
         return not word or following in _SENTENCE_STARTERS
-    if key in _ABBREVIATIONS_BEFORE_NAME:
-        return False
+    if key in _ABBREVIATIONS_BEFORE_NAME:  # unless it is a unit: "after 1500 ms."
+        return token.islower() and before[: -len(token)].rstrip()[-1:].isdigit()
     if key in _ABBREVIATIONS_BEFORE_NUMBER:
         return not word[:1].isdigit()
     if key.isdigit() and len(key) < 3:

@@ -97,8 +97,8 @@ def strip_bound_words(run: str) -> str:
 
 @cache
 def word_class(language: str, name: str) -> tuple[str, ...]:
-    """Return the words of a named class of a language, such as its modal verbs."""
-    return tuple(_read_words()[language][name].split())
+    """Return the words of a named class of a language, such as its modal verbs, or none."""
+    return tuple(_read_words().get(language, {}).get(name, "").split())
 
 
 @cache

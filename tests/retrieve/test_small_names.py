@@ -1,0 +1,62 @@
+"""Titles and defined terms are names in other documents too, however these write them."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.retrieve.small_names import is_written_small
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.fakes import HashEmbed
+
+PAGES = {
+    "order-77": "# Order 77\n\nOrder 77 went wrong. The cause was a crack in the batch-oven.",
+    "batch-oven": "# batch-oven\n\nIt was built by Sorrel Works.",
+    "sorrel": "# Sorrel Works\n\nSorrel Works is led by Mira Voss.",
+    "voss": "# Mira Voss\n\nMira Voss comes from Tanner Bay.",
+    "tanner": "# Tanner Bay\n\nTanner Bay is a town with a pier. Mira Voss built it.",
+    "home": "# Home\n\nEverything about Tanner Bay is listed here.",
+    "garden": "# Garden\n\nMany people stay at home and tend roses for Mira Voss.",
+    "lamp": "# Lamp\n\nThe lamp of Tanner Bay is made of brass and glass.",
+    "boat": "# Boat\n\nThe boat carries salt to Sorrel Works in winter.",
+}
+
+
+async def _open(folder: Path) -> KnowledgeBase:
+    for name, text in PAGES.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    kb = KnowledgeBase(
+        SqliteStore(folder / "kb", create=True, durable=False),
+        Settings(kb=folder / "kb"),
+        HashEmbed(),
+    )
+    await kb.add([folder / f"{name}.md" for name in PAGES])
+    return kb
+
+
+async def test_a_walk_follows_a_title_that_another_page_writes_small(tmp_path: Path) -> None:
+    kb = await _open(tmp_path)
+    found = await kb.search("Who led the maker of what broke in Order 77?", k=4, recipe="clew")
+    places = [Path(chunk.doc).stem for chunk in found.evidence.chunks]
+    assert {"batch-oven", "sorrel"} <= set(places)
+    steps = {entity for path in found.evidence.paths for entity in path.entities}
+    assert "batch-oven" in steps and "Home" not in steps
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("batch-oven", True),
+        ("Brown reed mouse", True),
+        ("Home", False),
+        ("Marrow Bridge", False),
+        ("Isle of Wight", False),
+        ("--dry-run", False),
+        ("of the", False),
+    ],
+)
+def test_only_names_of_several_words_without_capitals_are_looked_for(
+    name: str, expected: bool
+) -> None:
+    assert is_written_small(name) is expected

@@ -111,6 +111,15 @@ async def describe_copies(ctx: Context, kept: Ints, copies: Ints) -> str:
     return f"{count} folded: {names[1]}{f' and {more} more' if more else ''}, kept {names[0]}"
 
 
+async def count_unlike(ctx: Context, positions: Sequence[int]) -> int:
+    """Return how many of these chunks are no near copy of another one, whatever is asked."""
+    kept: list[_OwnText] = []
+    for own in (await _read_own_texts(ctx, positions)).values():
+        if not any(_have_same_text(own, one) for one in kept):
+            kept.append(own)
+    return len(kept)
+
+
 async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
     """Group copies; `near` are the pairs that are worth comparing."""
     count = len(positions)
@@ -325,8 +334,12 @@ def _is_date_line(piece: str) -> bool:
     return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)
 
 
+def _have_same_text(one: _OwnText, other: _OwnText) -> bool:
+    return len(one.runs & other.runs) >= _SAME_TEXT * min(len(one.runs), len(other.runs))
+
+
 def _say_the_same(one: _OwnText, other: _OwnText, asked: Mapping[str, float]) -> bool:
-    if len(one.runs & other.runs) < _SAME_TEXT * min(len(one.runs), len(other.runs)):
+    if not _have_same_text(one, other):
         return False
     if not (one.words - other.words and other.words - one.words):
         return True  # one of them only leaves out what the other says

@@ -341,6 +341,24 @@ async def test_without_any_question_advice_goes_by_the_kind_of_corpus(base: Know
     assert "no question with one clear answer" in told.problems[0]
 
 
+async def test_where_no_chain_can_be_made_single_facts_are_asked_for(base: KnowledgeBase) -> None:
+    said = ("The forge was lit by Ada Pohl.", "The kiln was bought by Leo Marsh.")
+    pages = [
+        document(f"page{n}", f"{text} Read more in the Oslen Herald.", f"Workshop {n}")
+        for n, text in enumerate(said)
+    ]
+    await base.take(stream(pages))
+    with pytest.raises(ConfigError, match="no question with one clear answer"):
+        await make_questions(base, 5, kinds=("bridge", "chain"))
+    rows = (await make_questions(base, 9, kinds=("fact",))).rows
+    assert {row["answer"] for row in rows} == {"Ada Pohl", "Leo Marsh"}
+    assert all(row["answer"] not in row["question"] and len(row["gold"]) == 1 for row in rows)
+    await base.remove(["page1"])  # no name is left that two pages share
+    advice = await advise(base, TrialSettings(("clew", "bm25")), (), QueryCostLimit())
+    assert advice.questions == 2 and advice.questions_generated
+    assert "each asks for one" in advice.problems[0]
+
+
 async def test_the_kind_of_a_corpus_is_measured(base: KnowledgeBase, tmp_path: Path) -> None:
     assert await find_corpus_kind(base) == UNLINKED_PAGES
     graph = tmp_path / "graph.tsv"

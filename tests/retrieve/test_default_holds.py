@@ -121,13 +121,11 @@ async def test_an_account_is_not_the_same_said_eight_times(base: KnowledgeBase) 
     # Eight pages say the same of the mill in other words; one, which fits less, says another thing.
     said = ("stands on the quay", "is on a quay", "was put on the quay", "has its place on a quay")
     same = [
-        document(f"same{n}{k}", f"The tide mill of Selby {text}{' today' * k}. Notes {n}.", "Mill")
+        document(f"same{n}{k}", f"The tide mill of Selby {text} {when}. Notes {n}.", "Mill")
         for n, text in enumerate(said)
-        for k in range(2)
+        for k, when in enumerate(("now", "today"))
     ]
-    other = document(
-        "other", "Until a flood in 1890 the tide mill of Selby ground barley.", "Flood"
-    )
+    other = document("other", "The tide mill of Selby ground barley until 1890.", "Flood")
     rest = [document(f"rest{n}", f"A {one} is kept in Arden.", one) for n, one in enumerate(KEPT)]
     await base.take(stream([*same, other, *rest]))
     question = "Describe the history and development of the tide mill of Selby"
@@ -136,7 +134,7 @@ async def test_an_account_is_not_the_same_said_eight_times(base: KnowledgeBase) 
     assert scores == sorted(scores, reverse=True)  # though "other" fits less than what follows
     plain = question.replace("Describe the history and development of", "Where is")
     as_ranked = [passage.doc for passage in (await ask(base, plain, 12)).evidence.chunks]
-    assert found.index("other") < as_ranked.index("other") == 8
+    assert found.index("other") < as_ranked.index("other")
 
 
 async def test_near_copies_count_once(base: KnowledgeBase) -> None:
@@ -175,8 +173,9 @@ TERMS = (
 ) * 5
 
 
-async def test_pages_of_one_template_with_other_values_are_no_copies(base: KnowledgeBase) -> None:
-    pages = [
+def invoices() -> list[Document]:
+    """Pages of one template, each with its own values."""
+    return [
         document(
             f"invoice{n}",
             f"Date: 2024-03-{10 + n % 20}\n{TERMS}\nPieces: {n + 3}. Sum: {612 + 37 * n} crowns.",
@@ -184,10 +183,82 @@ async def test_pages_of_one_template_with_other_values_are_no_copies(base: Knowl
         )
         for n in range(40)
     ]
-    await base.take(stream(pages))
-    results = await ask(base, "Which invoices say that payment is due by bank transfer?", 20)
-    assert len(docs(results)) == 20
-    assert not [step for step in results.trace if step.step == "copies"]
+
+
+def said_of_copies(results: Results) -> list[str]:
+    return [step.output for step in results.trace if step.step == "copies"]
+
+
+async def test_pages_of_one_template_are_no_copies_where_values_are_asked(
+    base: KnowledgeBase,
+) -> None:
+    await base.take(stream([*invoices(), document("own", "A sum is due in Arden.", "Arden")]))
+    results = await ask(base, "What are the sums of the invoices with payment by transfer?", 20)
+    assert len([doc for doc in docs(results) if doc != "own"]) >= 19
+    assert not said_of_copies(results)
+    assert docs(await ask(base, "Which invoice has a sum of 1019 crowns?", 1)) == ["invoice11"]
+
+
+async def test_pages_of_one_template_count_once_where_values_are_not_asked(
+    base: KnowledgeBase,
+) -> None:
+    rest = [document(f"rest{n}", f"A {one} is kept in Arden.", one) for n, one in enumerate(KEPT)]
+    await base.take(stream([*invoices(), *rest]))
+    results = await ask(base, "Is payment due by bank transfer?", 44)
+    first = docs(results)[:5]
+    assert first[0].startswith("invoice") and set(first[1:]) == {f"rest{n}" for n in range(4)}
+    assert any("put last" in one for one in said_of_copies(results))
+    assert len(docs(results)) == 44  # a larger k brings all
+
+
+HARVEST = (
+    "The grape harvest on the slopes of Morwen began in the second week of September after a dry "
+    "summer. Pickers from three villages filled the baskets before noon, since the heat spoils the "
+    "must. The cellar master expects a wine with little acid and a dark red colour. A late frost "
+    "in April had destroyed a fifth of the buds on the lower terraces. The cooperative pays its "
+    "members by weight and by sugar. Visitors may taste the young wine in the old press house."
+)
+EDITS = {
+    "footer": [f"{HARVEST}\n\nFirst printed in the {place} Gazette." for place in PLACES],
+    "copy number": [f"{HARVEST}\nCopy {n} of the leaflet." for n in range(8)],
+    "dateline": [f"{place.upper()} (Post) – {HARVEST}" for place in PLACES],
+    "one more sentence": [f"{HARVEST} The {one} was blessed." for one in (*KEPT, *KEPT[::-1])],
+    "other spelling": [
+        HARVEST.replace(old, new)
+        for old, new in (
+            ("colour", "color"),
+            ("fifth", "5th"),
+            ("taste", "try"),
+            ("baskets", "crates"),
+        )
+    ]
+    * 2,
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+async def test_copies_that_an_edit_tells_apart_count_once(base: KnowledgeBase, edit: str) -> None:
+    copies = [document(f"copy{n}", text, "Harvest") for n, text in enumerate(EDITS[edit])]
+    rest = [document(f"rest{n}", f"A {one} is kept in Morwen.", one) for n, one in enumerate(KEPT)]
+    await base.take(stream([*copies, *rest]))
+    results = await ask(base, "When did the grape harvest on the slopes of Morwen begin?", 5)
+    first, *others = docs(results)
+    assert first.startswith("copy") and len(others) == len(KEPT)
+    assert all(one.startswith("rest") for one in others)
+    assert any("folded" in said and first in said for said in said_of_copies(results))
+
+
+async def test_the_copy_with_what_the_question_names_stands_for_the_others(
+    base: KnowledgeBase,
+) -> None:
+    copies = [document(f"copy{n}", text, "Harvest") for n, text in enumerate(EDITS["footer"])]
+    copies.append(document("goose", EDITS["one more sentence"][2], "Harvest"))
+    await base.take(stream(copies))
+    for question, wanted in (
+        ("Was the harvest of Morwen in the Ludgate Gazette?", "copy3"),
+        ("Which geese or goose did they bless at the harvest on the slopes of Morwen?", "goose"),
+    ):
+        assert docs(await ask(base, question, 1)) == [wanted]
 
 
 async def test_copies_with_other_titles_dates_and_spaces_count_once(base: KnowledgeBase) -> None:

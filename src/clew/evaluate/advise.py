@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from clew.builder import ignore_progress
@@ -19,6 +20,7 @@ from clew.retrieve.blend import measure_corpus_trust
 
 _MUCH_LONGER, _SHORT_SECONDS = 2.0, 0.02  # times, and seconds that make no difference
 _LITTLE_WORSE = 0.05  # a cheaper recipe is offered, or taken for the best, if it loses no more
+_SINGLE_FACTS = "no question over several facts can be made from these documents: each asks for one"
 _POOR = 0.3  # where no recipe scores more on generated questions, these tell little
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (
@@ -151,11 +153,11 @@ async def advise(
     progress: ProgressCallback = ignore_progress,
 ) -> Advice:
     """Run the recipes on a sample of the questions, or on generated ones, and recommend one."""
-    generated = not questions
+    generated, told = not questions, list[str]()
     kind = await find_corpus_kind(kb)
     if generated:
         try:
-            questions = await _generate(kb, trial)
+            questions, told = await _generate(kb, trial)
         except NoQuestionsError as nothing:
             if not (await kb.store.counts()).documents:
                 raise
@@ -190,7 +192,7 @@ async def advise(
         reason += f"; {doubt}"
         if recipe == kind.recipe:
             reason += f"; {recipe} led on other corpora of this kind: {kind.name}"
-    problems = tuple(describe_dropped_metrics(reports))
+    problems = (*told, *describe_dropped_metrics(reports))
     return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), kind, problems)
 
 
@@ -218,10 +220,16 @@ def _find_doubt(table: Comparison, metric: str, asked: int, generated: bool) -> 
     return ""
 
 
-async def _generate(kb: KnowledgeBase, trial: TrialSettings) -> list[Question]:
+async def _generate(kb: KnowledgeBase, trial: TrialSettings) -> tuple[list[Question], list[str]]:
+    """Generate questions over several facts, else on one each; also return what is to be said."""
     chat = kb.models.chat("plan") if kb.models.has("plan") else None
-    rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
-    return [parse_question(row, number) for number, row in enumerate(rows, start=1)]
+    make, told = partial(make_questions, kb, trial.sample, seed=trial.seed, chat=chat), list[str]()
+    try:
+        rows = (await make()).rows
+    except NoQuestionsError:
+        rows = (await make(kinds=("fact",))).rows
+        told.append(_SINGLE_FACTS)
+    return [parse_question(row, number) for number, row in enumerate(rows, start=1)], told
 
 
 def _advise_by_kind(kind: CorpusKind, problem: str) -> Advice:

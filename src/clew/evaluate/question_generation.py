@@ -1,4 +1,4 @@
-"""Generate multi-hop questions with gold evidence from a knowledge base."""
+"""Generate questions with gold evidence from a knowledge base, most of them multi-hop."""
 
 import random
 import re
@@ -15,6 +15,7 @@ from clew.evaluate.question_templates import (
     generate_chains,
     generate_common_names,
     generate_comparisons,
+    generate_single_facts,
     generate_unanswerable,
     load_steps,
 )
@@ -25,7 +26,7 @@ from clew.text.language import prompt_language
 from clew.text.names import name_key
 from clew.text.unicode import digest
 
-QUESTION_KINDS = ("bridge", "chain", "comparison", "common", "unanswerable")
+QUESTION_KINDS = ("bridge", "chain", "comparison", "common", "unanswerable", "fact")
 _MAX_TOKENS = 200  # tokens of a question
 _MIN_WORDS = 4  # words of a question
 _QUESTION_MARKS = ("?", "？", "؟")
@@ -82,6 +83,7 @@ async def make_questions(
             "comparison": generate_comparisons(steps, rng),
             "common": generate_common_names(steps, rng),
             "unanswerable": generate_unanswerable(steps, rng),
+            "fact": generate_single_facts(steps, rng),
         }
         drafts = _interleave([generators[kind] for kind in kinds], count)
         if not drafts:

@@ -1,4 +1,4 @@
-"""Template questions from graph paths: bridge, chain, comparison, common, unanswerable.
+"""Template questions from graph paths: bridge, chain, comparison, common, unanswerable, fact.
 
 A hop is a fact read as a directed step from its subject to another member.
 """
@@ -7,7 +7,7 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clew.index.view import View
 from clew.store.protocol import Snapshot
@@ -183,6 +183,23 @@ def _build_chain_question(
         return None
     kind = "bridge" if len(path) == 2 else "chain"
     return TemplateQuestion(kind, text, answer, tuple(path), hidden, starts=(path[0].source.name,))
+
+
+def generate_single_facts(steps: FactStepIndex, rng: random.Random) -> Iterator[TemplateQuestion]:
+    """Generate questions on one fact each; a sentence that several pages say asks for none."""
+    every = [step for source in sorted(steps.by_source) for step in steps.by_source[source]]
+    said = Counter(text for _, text in {(step.fact, step.text) for step in every})
+    answers = Counter(cloze for cloze, _ in {(one.cloze_text(), one.target.id) for one in every})
+    rng.shuffle(every)
+    for step in every:
+        question = _build_chain_question(steps, [step]) if step.relation else None
+        if question is not None:
+            yield replace(question, type="fact")
+        cloze, answer = step.cloze_text(), step.target.name
+        if not step.relation and said[step.text] == answers[cloze] == 1:
+            text = f"It is said: “{cloze}” What is missing?"
+            if not _reveals(text, [answer]):
+                yield TemplateQuestion("fact", text, answer, (step,))
 
 
 def _same_relation_targets(steps: FactStepIndex, step: FactStep) -> set[str]:

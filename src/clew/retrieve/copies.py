@@ -2,14 +2,15 @@
 
 Mirrors and versions of a page stand under titles of their own, so that vectors of title and text
 differ. Vectors say which passages are worth comparing; runs of words decide. Pages of one template
-(invoices, minutes) have nearly one vector and most runs in common: where each of two says a word
-that the other does not, values differ, and neither is a copy. A line with a date does not count.
-What a question asks for tells versions apart wherever they say it: in the text, a line with a date,
-a title or the name of the document ("v12").
+(invoices, minutes) have as much in common as copies that another footer or spelling tells apart:
+what is asked decides. Where each of two says a word that the other does not, and the question is
+about the sentences that differ, neither is a copy. A line with a date does not count. What a
+question asks for tells versions apart wherever they say it: in the text, a line with a date, a
+title or the name of the document ("v12").
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -21,6 +22,7 @@ from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Ints, Mask, sorted_unique
 from clew.index.cosines import compare_rows
 from clew.index.view import View
+from clew.retrieve.best_units import stems_of, weigh_stems
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.question import content_words
@@ -34,7 +36,9 @@ from clew.types import Chunk
 _NEAR, _NEAR_IF_LONG, _LONG, _OTHER_MENTIONS = 0.6, 0.9, 60, 3
 # Copies mention the same; if not nearly the same entities were found in them, at least a third.
 _SAME_MENTIONS, _FEW_MENTIONS = 1 / 3, 4
-_SAME_TEXT = 0.9  # least share of the runs of words of both that two copies have in common
+# Least share of the runs of words of the shorter of two copies that the longer one has, and least
+# length of the shorter one beside it.
+_SAME_TEXT, _SAME_LENGTH = 0.92, 0.8
 _RUN = 3  # words of a run
 # One run in so many is sampled; of at least so many, copies have at least this share in common.
 _SAMPLED, _ENOUGH, _SAMPLE_SHARE = 8, 10, 0.6
@@ -42,12 +46,18 @@ _LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that cro
 _MAX_CROWDS = 5  # of one ranking that are thinned out
 _MORE_WORDS, _TITLE_WORDS = 1.1, 20  # how much longer copies elsewhere are, and their titles
 _DATE_PIECES, _LABEL_WORDS = 2, 4  # first and last lines that may be a date, and words before it
+_NAMED = 3  # documents that the trace names
 _MAX_KEPT = 2048  # chunks whose own texts a view keeps
 _HEADING = re.compile(r"^\s*#.*$", re.MULTILINE)
 _DIGITS = re.compile(r"\d+")
 _JOINED_NUMBER = re.compile(r"\d+(?:[-/.:]\d+)+")  # a date, a time, a version
 _NUMBER = re.compile(r"\d+(?:[-/.:]\d+)*")
 _PIECE = re.compile(r"\n+|(?<=[.!?])\s+")
+_DATELINE = re.compile(r"\A((?:\S+ ){1,6}?)[-–—] +(?=\S)")  # "Oslen (Post) – " before the text
+
+
+_Pieces = Mapping[int, frozenset[str]]
+"""The beginnings of the words of each sentence or line, by a number for all its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +66,10 @@ class _OwnText:
 
     words: frozenset[str]
     runs: frozenset[int]
-    """A number for each run of words."""
+    """A number for each run of words of a sentence; those of `words` tell which numbers."""
     sample: frozenset[int]
     """Some of the runs, the same in all texts that have them; enough to tell most pairs apart."""
+    pieces: _Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,8 @@ class _WholeText:
     """Words and numbers of the whole chunk, its title and its document's name."""
     whole: int
     """A number for all of this: of exact copies the same."""
+    name: str
+    """What its document is called."""
 
 
 async def group_copies(ctx: Context, positions: Ints) -> tuple[Ints, Mask]:
@@ -88,6 +101,25 @@ async def group_copies(ctx: Context, positions: Ints) -> tuple[Ints, Mask]:
     return group, exact
 
 
+async def describe_copies(ctx: Context, kept: Ints, copies: Ints) -> str:
+    """Say for the trace how many copies there are, of which documents, and which ones."""
+    some = [*dict.fromkeys(kept.tolist())][:_NAMED], copies.tolist()[:_NAMED]
+    read = await _read_whole_texts(ctx, [*some[0], *some[1]])
+    names = [", ".join(read[at].name for at in ones if at in read) for ones in some]
+    count = "1 near copy" if len(copies) == 1 else f"{len(copies)} near copies"
+    more = len(copies) - len(some[1])
+    return f"{count} folded: {names[1]}{f' and {more} more' if more else ''}, kept {names[0]}"
+
+
+async def count_unlike(ctx: Context, positions: Sequence[int]) -> int:
+    """Return how many of these chunks are no near copy of another one, whatever is asked."""
+    kept: list[_OwnText] = []
+    for own in (await _read_own_texts(ctx, positions)).values():
+        if not any(_have_same_text(own, one) for one in kept):
+            kept.append(own)
+    return len(kept)
+
+
 async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
     """Group copies; `near` are the pairs that are worth comparing."""
     count = len(positions)
@@ -98,16 +130,9 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
     read = await _read_own_texts(ctx, positions[involved].tolist())
     texts = {at: read[int(positions[at])] for at in involved if int(positions[at]) in read}
     near = near & _may_be_copies(texts, count)
-    firsts: list[int] = []
-    alike: dict[int, list[int]] = {}
-    for at, own in texts.items():
-        first = next(
-            (one for one in firsts if near[at, one] and _say_the_same(own, texts[one])), at
-        )
-        alike.setdefault(first, []).append(at)
-        if first == at:
-            firsts.append(at)
-    several = [members for members in alike.values() if len(members) > 1]
+    weights = weigh_stems(ctx.view, ctx.question)
+    weights = {stem.removesuffix("s"): weight for stem, weight in weights.items()}
+    several = _find_alike(texts, near, weights)
     if not several:
         return group
     asked = _find_asked(ctx.question)
@@ -119,6 +144,19 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
             # The first of those that say as much of what is asked for, or more.
             group[at] = next(one for one in full if said[at] <= said[one])
     return group
+
+
+def _find_alike(
+    texts: Mapping[int, _OwnText], near: Mask, asked: Mapping[str, float]
+) -> list[list[int]]:
+    """Return the texts that say the same as one before them, each with all that do."""
+    alike: dict[int, list[int]] = {}
+    for at, own in texts.items():
+        first = next(
+            (one for one in alike if near[at, one] and _say_the_same(own, texts[one], asked)), at
+        )
+        alike.setdefault(first, []).append(at)
+    return [members for members in alike.values() if len(members) > 1]
 
 
 def _find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
@@ -161,7 +199,8 @@ def _may_be_copies(texts: Mapping[int, _OwnText], count: int) -> Mask:
         has[at, [column[run] for run in own.sample]] = 1
     least = np.minimum(sampled[:, None], sampled)
     unlike = (least >= _ENOUGH) & (compare_rows(has) < _SAMPLE_SHARE * least)
-    like: Mask = np.minimum(sizes[:, None], sizes) >= _SAME_TEXT * np.maximum(sizes[:, None], sizes)
+    shorter, longer = np.minimum(sizes[:, None], sizes), np.maximum(sizes[:, None], sizes)
+    like: Mask = shorter >= _SAME_LENGTH * longer
     return like & ~unlike
 
 
@@ -222,41 +261,70 @@ def _find_missing(kept: dict[int, Any], positions: Sequence[int]) -> Sequence[in
 
 def _read_own_text(chunk: Chunk) -> _OwnText:
     """Return the words of a chunk and their runs, without titles and headings."""
-    words = _split_own_words(chunk)
-    count = max(1, len(words) - _RUN + 1)
-    runs = frozenset(crc32(" ".join(words[at : at + _RUN]).encode()) for at in range(count))
+    pieces = _split_own_pieces(chunk)
+    runs = frozenset(run for piece in pieces for run in _number_runs(piece))
     sample = frozenset(run for run in runs if run % _SAMPLED == 0)
-    return _OwnText(frozenset(words), runs, sample)
+    words = frozenset(word for piece in pieces for word in piece)
+    said = {crc32(" ".join(piece).encode()): _find_beginnings(piece) for piece in pieces}
+    return _OwnText(words, runs, sample, said)
+
+
+def _number_runs(words: Sequence[str]) -> Iterator[int]:
+    """Yield a number for each run of words, all numbers in them alike."""
+    masked = [word if word.isalpha() else _DIGITS.sub("0", word) for word in words]
+    for at in range(max(1, len(words) - _RUN + 1)):
+        yield crc32(" ".join(masked[at : at + _RUN]).encode())
 
 
 def _read_whole_text(chunk: Chunk, names: Sequence[str]) -> _WholeText:
     """Return what a chunk says, with its title and the names of its document."""
-    stems = " ".join(PurePosixPath(name).stem for name in names)
+    paths = [PurePosixPath(name) for name in names]
+    stems = " ".join(path.stem for path in paths)
     telling = _split_telling(f"{chunk.title} {chunk.text} {stems}")
     whole = crc32(" ".join([chunk.title, *split_words(chunk.text)]).encode())
-    return _WholeText(telling, whole)
+    return _WholeText(telling, whole, paths[0].name if paths else chunk.title)
 
 
 def _split_telling(text: str) -> frozenset[str]:
-    """Return the words of a text, numbers with marks inside them whole, and the number of "v12"."""
+    """Return the words of a text and their beginnings, and its numbers.
+
+    Those with marks inside them are whole, and of "v12" the number counts, too.
+    """
     joined = _JOINED_NUMBER.findall(text)
     words = split_words(_JOINED_NUMBER.sub(" ", text))
     numbers = [run for word in words if not word.isdigit() for run in _DIGITS.findall(word)]
-    return frozenset((*joined, *words, *numbers))
+    return frozenset((*joined, *words, *numbers, *_mark_beginnings(words)))
+
+
+def _find_beginnings(words: Iterable[str]) -> frozenset[str]:
+    """Return the beginnings of words, without the sign of a plural: "sum" and "sums" are one."""
+    return frozenset(stem.removesuffix("s") for stem in stems_of(" ".join(words)))
+
+
+def _mark_beginnings(words: Iterable[str]) -> frozenset[str]:
+    """Return the beginnings of words, so that they are told from whole words."""
+    return frozenset(f"{stem}…" for stem in _find_beginnings(words))
 
 
 def _find_asked(question: str) -> frozenset[str]:
-    """Return the words and numbers of a question that tell copies apart."""
-    return _split_telling(question) & {*content_words(question), *_NUMBER.findall(question)}
+    """Return the words, their beginnings and the numbers of a question that tell copies apart."""
+    words = content_words(question)
+    asked = {*words, *_mark_beginnings(words), *_NUMBER.findall(question)}
+    return _split_telling(question) & asked
 
 
-def _split_own_words(chunk: Chunk) -> list[str]:
-    """Return the words of a chunk below its title and headings; all where nothing else is said."""
+def _split_own_pieces(chunk: Chunk) -> list[list[str]]:
+    """Return the words of each sentence or line of a chunk below its title and headings.
+
+    All of them where nothing else is said.
+    """
     text = chunk.text.removeprefix(chunk.title) if chunk.title else chunk.text
-    pieces = [one for one in _PIECE.split(_HEADING.sub("", text).strip()) if one.strip()]
+    text = _DATELINE.sub(r"\1\n", _HEADING.sub("", text).strip())
+    pieces = [one for one in _PIECE.split(text) if one.strip()]
     inner = range(_DATE_PIECES, len(pieces) - _DATE_PIECES)
     told = [one for at, one in enumerate(pieces) if at in inner or not _is_date_line(one)]
-    return split_words("\n".join(told)) or split_words(chunk.text)
+    words = [split_words(one) for one in told]
+    return [one for one in words if one] or [split_words(chunk.text)]
 
 
 def _is_date_line(piece: str) -> bool:
@@ -266,11 +334,53 @@ def _is_date_line(piece: str) -> bool:
     return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)
 
 
-def _say_the_same(one: _OwnText, other: _OwnText) -> bool:
-    shared = len(one.runs & other.runs)
-    if shared < _SAME_TEXT * (len(one.runs) + len(other.runs) - shared):
+def _have_same_text(one: _OwnText, other: _OwnText) -> bool:
+    return len(one.runs & other.runs) >= _SAME_TEXT * min(len(one.runs), len(other.runs))
+
+
+def _say_the_same(one: _OwnText, other: _OwnText, asked: Mapping[str, float]) -> bool:
+    if not _have_same_text(one, other):
         return False
-    return not (one.words - other.words and other.words - one.words)  # values differ
+    if not (one.words - other.words and other.words - one.words):
+        return True  # one of them only leaves out what the other says
+    return not _is_difference_asked(one.pieces, other.pieces, asked)
+
+
+def _is_difference_asked(one: _Pieces, other: _Pieces, asked: Mapping[str, float]) -> bool:
+    """Whether a question is about sentences that differ: two texts may answer it differently.
+
+    Both say a word of it only there, or such a sentence says more of it than any that is the same.
+    """
+    same, own = _split_pieces(one, other)
+    also_same, others = _split_pieces(other, one)
+    same += also_same
+    told = _join(own) & _join(others) & asked.keys()
+    return bool(told - _join(same)) or _find_most(own + others, asked) > _find_most(same, asked)
+
+
+def _split_pieces(
+    one: _Pieces, other: _Pieces
+) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
+    """Return the sentences of a text that another one has, and those that it has not.
+
+    One that only adds words to another one, or leaves some out, says the same.
+    """
+    others = [other[key] for key in other.keys() - one]
+    same, own = [one[key] for key in one.keys() & other], list[frozenset[str]]()
+    for key in one.keys() - other:
+        said = one[key]
+        (same if any(said <= its or its <= said for its in others) else own).append(said)
+    return same, own
+
+
+def _join(pieces: Sequence[frozenset[str]]) -> frozenset[str]:
+    return frozenset[str]().union(*pieces)
+
+
+def _find_most(pieces: Sequence[frozenset[str]], asked: Mapping[str, float]) -> float:
+    """Return the largest share of what is asked that one piece says."""
+    said = (sum(weight for word, weight in asked.items() if word in piece) for piece in pieces)
+    return max(said, default=0.0)
 
 
 async def drop_copies(ctx: Context, scores: Floats, best: Ints | None = None) -> Floats:
@@ -294,8 +404,9 @@ async def drop_copies(ctx: Context, scores: Floats, best: Ints | None = None) ->
         if alike[copied].sum() < _CROWD:
             break
         kept = first[group[copied]]
-        copies = await _find_all_copies(ctx, int(kept))
-        copies[first[alike[copied]]] = True
+        members = first[alike[copied]]
+        copies = await _find_all_copies(ctx, int(kept), members)
+        copies[members] = True
         copies[kept] = False
         last = scores.min() - 1 if crowds is None else scores.min()
         crowds = copies if crowds is None else crowds | copies
@@ -305,17 +416,21 @@ async def drop_copies(ctx: Context, scores: Floats, best: Ints | None = None) ->
     return scores
 
 
-async def _find_all_copies(ctx: Context, position: int) -> Mask:
-    """Mark all chunks with all words of one, hardly more, and the same of those asked for."""
+async def _find_all_copies(ctx: Context, position: int, members: Ints) -> Mask:
+    """Mark all chunks with the words that `members` have in common, hardly more, and those asked.
+
+    What differs between so many copies of one is not looked for in the others.
+    """
     bm25 = ctx.view.bm25
-    copies = np.zeros(len(bm25.lengths), np.bool_)
-    for chunk in (await fetch_chunks(ctx, [position])).values():
-        shared = np.zeros(len(copies), np.int32)
-        for word in set(_split_own_words(chunk)):
-            shared[bm25.chunks_with(word)] += 1
-        longest = _MORE_WORDS * bm25.lengths[position] + _TITLE_WORDS
-        copies |= (shared == shared[position]) & (bm25.lengths <= longest)
-    for word in {word for asked in _find_asked(ctx.question) for word in split_words(asked)}:
+    texts = (await _read_own_texts(ctx, members.tolist())).values()
+    common = frozenset.intersection(*(own.words for own in texts))
+    shared = np.zeros(len(bm25.lengths), np.int32)
+    for word in common:
+        shared[bm25.chunks_with(word)] += 1
+    longest = _MORE_WORDS * bm25.lengths[position] + _TITLE_WORDS
+    copies: Mask = (shared >= shared[members].min()) & (bm25.lengths <= longest)
+    told = {one for one in _find_asked(ctx.question) if not one.endswith("…")}
+    for word in {word for asked in told for word in split_words(asked)}:
         has = np.zeros(len(copies), np.bool_)
         has[bm25.chunks_with(word)] = True
         copies &= has == has[position]

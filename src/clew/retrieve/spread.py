@@ -17,7 +17,7 @@ from clew.graph.csr import Floats
 from clew.index.cosines import compare_rows
 from clew.retrieve.best_units import stems_of, weigh_stems
 from clew.retrieve.breadth import BREADTH_WORDS, judge_breadth
-from clew.retrieve.copies import can_compare_vectors, group_copies
+from clew.retrieve.copies import can_compare_vectors, describe_copies, group_copies
 from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.rank import hit_positions
 from clew.retrieve.sections import fetch_places
@@ -109,7 +109,8 @@ async def _fold_copies(
 
     What differs in nothing is left out; the others come last, behind all else that was found.
     """
-    group, exact = await group_copies(ctx, hit_positions(hits))
+    positions = hit_positions(hits)
+    group, exact = await group_copies(ctx, positions)
     # One that says what is asked for takes the place of the first of its copies.
     first: dict[int, int] = {}
     for at, one in enumerate(group.tolist()):
@@ -119,8 +120,9 @@ async def _fold_copies(
         for one, at in first.items()
     )
     copies = tuple(hit for at, hit in enumerate(hits) if group[at] != at and not exact[at])
-    if folded := len(hits) - len(kept):
-        said = "1 near copy folded" if folded == 1 else f"{folded} near copies folded"
+    if len(kept) < len(hits):
+        folded = np.flatnonzero(group != np.arange(len(group)))
+        said = await describe_copies(ctx, positions[group[folded]], positions[folded])
         ctx.trace.append(TraceStep("copies", "", said, 0.0))
     return kept, copies
 

@@ -2,13 +2,15 @@
 
 Where a question wants breadth (`clew.retrieve.breadth`), no single span answers it. A table, list
 or section that is called what is asked for is quoted whole; else the sentences, lists and rows that
-say most of the topic are, in the order of the documents, and none that repeats another one.
+say most of the topic are, in the order of the documents, and none that repeats another one, or that
+a site repeats on its pages.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from clew.agents.answering.lacking import (
@@ -17,7 +19,9 @@ from clew.agents.answering.lacking import (
     find_missing,
     name_home,
 )
+from clew.agents.answering.quote_block import Block as QuotedBlock
 from clew.agents.answering.quote_block import find_listings
+from clew.agents.answering.repeated import find_repeated
 from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_words
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.lists import wants_several
@@ -90,6 +94,12 @@ class _Piece:
     value: float
     said: frozenset[str]
     named: bool
+    section: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.passage.text[self.start : self.end]
 
     def repeats(self, other: "_Piece") -> float:
         """Return the share of its words that another piece has."""
@@ -130,7 +140,7 @@ def select_about(ctx: Context, passages: Sequence[Passage]) -> list[Passage]:
 async def choose_account(ctx: Context, found: Found, passages: Sequence[Passage]) -> list[Citation]:
     """Return what to quote of the passages, in the order of the documents."""
     topic = read_topic(ctx, ctx.question, passages)
-    if listing := _find_listing(topic, ctx.question, passages):
+    if listing := await _find_listing(ctx, topic, passages):
         return [listing]
     near = await find_cosines(ctx, found, {p.id: p.start for p in passages}, len(passages))
     pieces = [
@@ -138,9 +148,9 @@ async def choose_account(ctx: Context, found: Found, passages: Sequence[Passage]
         for rank, passage in enumerate(passages)
         for one in _cut(topic, passage, near.get(passage.id, ()), _RANK / (1 + rank))
     ]
+    pieces = await _drop_repeated(ctx, topic, pieces)
     if topic.whole:
-        first = {one.passage.doc: one for one in reversed(pieces)}
-        return _cite(_order(list(first.values())[-_MAX_PIECES:]))
+        return _cite(_order(_choose_openings(pieces)))
     about = [one for one in pieces if topic.share(one.said | _stem_labels(one.passage))]
     return _cite(_order(_select(about or pieces)))
 
@@ -164,18 +174,19 @@ async def measure_account(
     return {"covered": covered, "near": near, "breadth": 1.0}, confidence
 
 
-def _find_listing(topic: Topic, question: str, passages: Sequence[Passage]) -> Citation | None:
+async def _find_listing(ctx: Context, topic: Topic, passages: Sequence[Passage]) -> Citation | None:
     """Cite the table with a column of what is asked for; or the list under its name, if one is."""
-    best, most = None, 0.0
-    listed = find_wanted_block(question) == "list" or wants_several(question)
+    found: list[tuple[float, QuotedBlock]] = []
+    listed = find_wanted_block(ctx.question) == "list" or wants_several(ctx.question)
     for passage in passages:
         for block, columns, above in find_listings(passage):
             named = max(map(topic.names, (*columns, *(above if listed else ()))), default=0.0)
-            if named >= _TELLS and named > most:
-                best, most = block, named
-    if best is None:
-        return None
-    return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
+            if named >= _TELLS:
+                found.append((named, block))
+    for _, block in sorted(found, key=lambda one: -one[0]):
+        if not await find_repeated(ctx, [block.text]):
+            return make_citation(block.passage, SupportSpan(block.start, block.end, 1.0))
+    return None
 
 
 def _cut(topic: Topic, passage: Passage, near: Sequence[Valued], bonus: float) -> Iterator[_Piece]:
@@ -193,7 +204,7 @@ def _cut(topic: Topic, passage: Passage, near: Sequence[Valued], bonus: float) -
             value = bonus + _WORDS * topic.share(said) + _HEADINGS * topic.share(above - said)
             value += _MEANING * max((v for a, b, v in near if start < b and a < end), default=0.0)
             value += _FIRST * (first == 0)
-            yield _Piece(passage, start, end, value, said, named)
+            yield _Piece(passage, start, end, value, said, named, tuple(unit.section))
 
 
 def _split(text: str, unit: Unit) -> list[tuple[int, int]]:
@@ -202,6 +213,30 @@ def _split(text: str, unit: Unit) -> list[tuple[int, int]]:
     if any(block.kind != "paragraph" for block in find_blocks(own)):
         return [(unit.start, unit.end)]
     return [(unit.start + a, unit.start + b) for a, b in sentence_spans(own)]
+
+
+async def _drop_repeated(ctx: Context, topic: Topic, pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Drop what stands on many pages, unless nothing else says a word of the topic."""
+    repeated = await find_repeated(ctx, (one.text for one in pieces))
+    own = [one for one in pieces if one.text not in repeated]
+    said = frozenset[str]().union(*(one.said | _stem_labels(one.passage) for one in own))
+    unsaid = frozenset(word for word in topic.words if not _is_among(word, said))
+    kept = [
+        one
+        for one in pieces
+        if one.text not in repeated or any(_is_among(word, one.said) for word in unsaid)
+    ]
+    return kept or list(pieces)
+
+
+def _choose_openings(pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Return how each document begins, and as far as there is room each of its sections."""
+    sections: dict[str, dict[tuple[str, ...], _Piece]] = {}
+    for one in pieces:
+        sections.setdefault(one.passage.doc, {}).setdefault(one.section, one)
+    openings = [list(firsts.values()) for firsts in sections.values()]
+    turns = (one for turn in zip_longest(*openings) for one in turn if one is not None)
+    return list(turns)[:_MAX_PIECES]
 
 
 def _stem_labels(passage: Passage) -> frozenset[str]:

@@ -16,6 +16,7 @@ from clew.agents.answering.account import choose_account, measure_account
 from clew.agents.answering.exact_terms import find_exact_terms
 from clew.agents.answering.path_answer import answer_from_paths
 from clew.agents.answering.quote_block import (
+    cite_items,
     find_announcement,
     has_items,
     quote_block,
@@ -116,7 +117,10 @@ async def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer 
         return replace(answer, kind="steps", signals=steps.signals, confidence=steps.chance)
     block = quote_block(ctx.question, evidence.chunks)
     if block is not None and _tells_rare_words(ctx, block, evidence.chunks):
-        return make_answer(ctx, evidence, f"{block.quote} [1]", (block,), note=note)
+        terms = find_exact_terms(ctx.question) if wants_several(ctx.question) else ()
+        items = cite_items(block, terms, evidence.chunks)
+        text = f"{block.quote} [1]" if items == (block,) else format_quotes(items)
+        return make_answer(ctx, evidence, text, items, note=note)
     names = find_subject_names(ctx.view, ctx.question)
     wanted = find_wanted_block(ctx.question) == "definition" or not found.rest
     if len(names) == 1 and (wanted or is_open_request(found.rest)):

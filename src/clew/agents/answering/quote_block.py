@@ -11,6 +11,7 @@ from clew.agents.reading.lists import wants_several
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
+from clew.text.definitions import holds_term
 from clew.text.structure import find_blocks as find_text_blocks
 from clew.text.structure import find_headings
 from clew.types import Citation, Passage
@@ -81,6 +82,30 @@ def asks_passive(question: str) -> bool:
 def is_table(block: Block) -> bool:
     """Whether a block ends in the row of a table."""
     return _ROW.match(block.text.splitlines()[-1]) is not None
+
+
+def cite_items(
+    block: Citation, terms: Sequence[str], passages: Sequence[Passage]
+) -> tuple[Citation, ...]:
+    """Cite the items of a list that have the numbers and codes of a question, where not all do.
+
+    What the title or lead of the list says goes for all of its items.
+    """
+    home = next((one for one in passages if one.id == block.chunk), None)
+    if home is None:
+        return (block,)
+    start = block.start - home.start
+    above = f"{home.title} {home.heading} {find_lead(home, start)}"
+    terms = [term for term in terms if not holds_term(term, above)]
+    lines = list(re.finditer(r".+", block.quote))
+    items = [line for line in lines if _ITEM.match(line[0])]
+    having = [line for line in items if all(holds_term(term, line[0]) for term in terms)]
+    if not 0 < len(having) < len(items) or len(items) < len(lines):
+        return (block,)
+    return tuple(
+        make_citation(home, SupportSpan(start + line.start(), start + line.end(), 1.0))
+        for line in having
+    )
 
 
 def has_items(text: str) -> bool:

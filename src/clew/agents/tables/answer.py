@@ -28,7 +28,7 @@ from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.meanings import Senses, load_senses
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.rows import load_tables
+from clew.agents.tables.rows import are_unfinished, load_tables
 from clew.agents.tables.run import TableResult, find_answer, find_rows, group_filters
 from clew.agents.tables.said import Said
 from clew.agents.tables.words import is_same_word
@@ -39,6 +39,7 @@ _MAX_CITED = 10  # rows; of more the first are cited
 _JOINED = "joined tables"  # memo of a generation
 _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
+_UNFINISHED = "; the last change of rows has not finished, so some may be missing: add them again"
 _LEAST = 0.3  # confidence of a reading that is told at all
 _DOUBTED = 0.5  # chance of a reading below which others are looked at
 _DENIED = 0.03  # … below which it does not stand, even where no other is sure
@@ -276,6 +277,8 @@ async def _write_answer(ctx: Context, found: ComputedAnswer) -> Answer:
     note = _NOTE.format(table=query.table.name, query=described)
     if len(result.rows) > len(cited):
         note += f"; {len(result.rows)} rows, the first {len(cited)} are cited"
+    if are_unfinished(ctx):
+        note += _UNFINISHED
     ctx.trace.append(TraceStep("query a table", described, shown[:200], 0.0))
     evidence = Evidence(chunks=tuple(passages))
     answer = make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)

@@ -352,9 +352,7 @@ def _title_and_author(reader: Any) -> tuple[str, str]:
 
 def _assemble_document(source: SourceFile, pages: list[str], title: str, author: str) -> Document:
     if not any(pages):
-        raise InputError(
-            "has no text layer; run OCR first"
-        )
+        raise InputError("has no text layer; run OCR first")
     text, starts = join_pages(pages, PAGE_BREAK)
     title = " ".join(clean(title).split())
     metadata: dict[str, Any] = {"format": "pdf", "pages": len(pages)}

@@ -392,3 +392,23 @@ def test_watching_tells_of_a_skipped_file_once(team: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(watching, "follow_changes", look_twice)
     assert clew("watch", "notes", cwd=team).count("skipped notes/odd.txt") == 1
+
+
+def test_watching_an_empty_folder_waits_for_files(
+    team: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = team / "inbox"
+    inbox.mkdir()
+
+    async def look_before_and_after(paths: Any, _: object, bring: Any, show: Any) -> None:
+        assert read_states(paths) == {}
+        (inbox / "a.txt").write_text("The kiln was lit in May.", encoding="utf-8")
+        show(*await bring())
+        (inbox / "a.txt").unlink()
+        show(*await bring())
+
+    monkeypatch.setattr(watching, "follow_changes", look_before_and_after)
+    said = clew("watch", "inbox", cwd=team)
+    assert "waiting for the first" in said
+    assert "1 added" in said
+    assert "no longer exists" in said

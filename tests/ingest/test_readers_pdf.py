@@ -84,6 +84,7 @@ async def test_pages_and_title(tmp_path: Path, pack: bool) -> None:
 @pytest.mark.parametrize(
     ("said", "title"),
     [
+        (r"\(anonymous\)", ""),
         ("Microsoft Word - draft7.doc", ""),
         ("about:blank", ""),
         ("https://example.org/print?id=4", ""),

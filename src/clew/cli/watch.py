@@ -45,12 +45,15 @@ async def watch(
 ) -> None:
     """Add a folder, and whatever changes in it, until interrupted."""
     check_recipe(ctx, recipe)
-    await ctx.check_paths(paths)
+    await ctx.check_paths(_drop_empty(paths))
+    if not _drop_empty(paths) and not ctx.json:
+        out.print("no files yet; waiting for the first", markup=False)
 
     async def bring_up_to_date() -> tuple[AddResult, list[str]]:
         # Opened for each change: other commands may write in between.
         async with ctx.open_kb(create=True) as base:
-            added = await run_add(base, ctx, paths, extractor=extractor, recipe=recipe)
+            filled = _drop_empty(paths)
+            added = await run_add(base, ctx, filled, extractor=extractor, recipe=recipe)
             gone = await find_missing_files(base.store, paths)
             if remove and gone:
                 await base.remove(gone)
@@ -95,7 +98,7 @@ async def follow_changes(
 def read_states(paths: Sequence[Path]) -> FileStates:
     """Return the size and time of change of every file that would be read."""
     found: FileStates = {}
-    there = [path for path in paths if os.path.isfile(path) or _has_entries(path)]
+    there = [path for path in _drop_empty(paths) if os.path.exists(path)]
     for item in find_files(there):
         if isinstance(item, SourceFile):
             try:
@@ -106,5 +109,6 @@ def read_states(paths: Sequence[Path]) -> FileStates:
     return found
 
 
-def _has_entries(path: Path) -> bool:
-    return os.path.isdir(path) and bool(os.listdir(path))
+def _drop_empty(paths: Sequence[Path]) -> list[Path]:
+    """Return the paths without folders that have no entries yet."""
+    return [path for path in paths if not os.path.isdir(path) or os.listdir(path)]

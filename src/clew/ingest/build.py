@@ -112,8 +112,7 @@ async def mark_tables_changed(store: Store, *what: str) -> None:
     """Mark, before rows are changed, that what was saved of the tables is out of date; drop it."""
     held = (await store.get("manifest", [TABLES_KEY])).get(TABLES_KEY, "")
     await store.set("manifest", {TABLES_KEY: digest(held, *what)})
-    if await store.get(SAVED_TABLES_KIND, ["mark"]):
-        await store.set(SAVED_TABLES_KIND, {"mark": "", "rows": ""})
+    await store.set(SAVED_TABLES_KIND, {"mark": "", "rows": ""})
 
 
 @dataclass(frozen=True)

@@ -386,7 +386,7 @@ async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[Rea
         used = _read_clock(clocks[0], waited) if clocks else waited
         if used > budget.seconds or waited > budget.seconds * MAX_WAIT_FACTOR:
             result.cancel()
-            return [Skipped(source.name, f"takes longer than {budget.seconds:g} s to read")]
+            return [Skipped(source.name, budget.say_too_slow())]
 
 
 def _read_clock(clock: int, waited: float) -> float:

@@ -61,7 +61,7 @@ async def parse_file(
         if finished and status == 0:
             continue  # it had just ended for want of work
         late = not finished or status == -getattr(signal, "SIGPROF", 0)
-        reason = f"takes longer than {budget.seconds:g} s to read" if late else _BROKEN
+        reason = budget.say_too_slow() if late else _BROKEN
         return [Skipped(source.name, reason)]
     return None
 

@@ -26,6 +26,7 @@ from clew.types import Citation, Passage
 _FORM = 0.9  # from which two words are forms of one
 _SAME_MEANING = 0.55  # cosine of what is asked and a label
 _CONCEPT = 0.9  # what a label of the same concept counts
+_MEASURED = ("speed", "age", "height", "depth", "width", "warmth")  # concepts "how" asks for
 _TIE = 0.02  # two columns that fit as well as each other
 _TERM_LINE = re.compile(r"[-*•+][ \t]+(?P<term>`[^`\n]+`|\S+): +(?P<rest>\S.*)", re.DOTALL)
 _OFFERS = re.compile(r"\bor\b", re.IGNORECASE)
@@ -186,7 +187,9 @@ async def _measure_asked(ctx: Context, row: Row, thing: str, label: str) -> floa
     ]
     if matched and not unsaid:
         return len(matched) / len(words)
-    return await _measure_meaning(ctx, " ".join(rest), label) if label else 0.0
+    if _concept(table, ctx.question) in _MEASURED:  # "how fast did the stones" asks for no stones
+        rest = unsaid
+    return await _measure_meaning(ctx, " ".join(rest), label) if label and rest else 0.0
 
 
 def find_rest(question: str, row: Row, thing: str) -> list[str]:

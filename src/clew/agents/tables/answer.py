@@ -6,6 +6,7 @@ from dataclasses import replace
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.asked import Asked
+from clew.agents.tables.asked_units import Unit, convert_told, lacks_unit, read_units
 from clew.agents.tables.asks import may_ask_tables
 from clew.agents.tables.confidence import measure_confidence
 from clew.agents.tables.counted import lacks_money
@@ -16,6 +17,7 @@ from clew.agents.tables.differences import (
     subtract,
     turn_to_check,
 )
+from clew.agents.tables.explained import passes_over_deed, ranks_unasked
 from clew.agents.tables.judge import (
     ComputedAnswer,
     judge_queries,
@@ -26,7 +28,7 @@ from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.meanings import Senses, load_senses
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.rows import load_tables
+from clew.agents.tables.rows import are_unfinished, load_tables
 from clew.agents.tables.run import TableResult, find_answer, find_rows, group_filters
 from clew.agents.tables.said import Said
 from clew.agents.tables.words import is_same_word
@@ -37,6 +39,7 @@ _MAX_CITED = 10  # rows; of more the first are cited
 _JOINED = "joined tables"  # memo of a generation
 _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
+_UNFINISHED = "; the last change of rows has not finished, so some may be missing: add them again"
 _LEAST = 0.3  # confidence of a reading that is told at all
 _DOUBTED = 0.5  # chance of a reading below which others are looked at
 _DENIED = 0.03  # … below which it does not stand, even where no other is sure
@@ -53,8 +56,15 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     tables = await load_tables(ctx) if judged or may_ask_tables(ctx.question) else []
     if not tables:
         return None
+    question, wanted = read_units(ctx.question, tables)
+    best = await _find_best(replace(ctx, question=question), tables, judged)
+    return None if best is None else await _write_answer(ctx, _tell_unit(best, wanted))
+
+
+async def _find_best(ctx: Context, tables: Sequence[Table], judged: bool) -> ComputedAnswer | None:
+    """Return the reading of a question that is told: by rules, or chosen by the scorer."""
     if (product := find_product(ctx.question, tables)) is not None:
-        return await _write_answer(ctx, product)
+        return product
     found = [one async for one in iter_answers(ctx, tables)]
     best = max(found, key=lambda one: one.confidence, default=None)
     chance = await measure_chance(ctx, best) if judged and best is not None else 1.0
@@ -67,9 +77,31 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
         return None
-    if lacks_money(ctx.question, best.query) or _contradicts_itself(best):
+    if await _is_doubtful(ctx, tables, best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
-    return await _write_answer(ctx, _tell_measure(ctx.question, best))
+    return _tell_measure(ctx.question, best)
+
+
+async def _is_doubtful(ctx: Context, tables: Sequence[Table], told: ComputedAnswer) -> bool:
+    """Whether a reading leaves out, adds or contradicts what the question says."""
+    question, query = ctx.question, told.query
+    if lacks_money(question, query) or _contradicts_itself(told) or ranks_unasked(question, query):
+        return True
+    if not ctx.can_score("en") or ctx.meaning() != 1:
+        return False
+    return passes_over_deed(question, query, await load_senses(ctx, tables))
+
+
+def _tell_unit(told: ComputedAnswer, wanted: Unit | None) -> ComputedAnswer:
+    """Return an answer in the unit asked for; with doubt if it cannot be told in it."""
+    if wanted is None:
+        return told
+    query = convert_told(told.query, wanted)
+    if query is not None and (result := find_answer(query)) is not None:
+        return ComputedAnswer(query, result, told.confidence)
+    if lacks_unit(told.query, wanted):
+        return told._replace(confidence=min(told.confidence, _UNSURE))
+    return told
 
 
 def _tell_measure(question: str, told: ComputedAnswer) -> ComputedAnswer:
@@ -188,6 +220,12 @@ async def compute_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer
 
     Readings that guess nothing must agree; where there is none, the scorer chooses.
     """
+    question, wanted = read_units(ctx.question, tables)
+    found = await _choose_apart(replace(ctx, question=question), tables)
+    return None if found is None else _tell_unit(found, wanted)
+
+
+async def _choose_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer | None:
     if (product := find_product(ctx.question, tables)) is not None:
         return product
     said = Said(ctx.question, tables)
@@ -239,6 +277,8 @@ async def _write_answer(ctx: Context, found: ComputedAnswer) -> Answer:
     note = _NOTE.format(table=query.table.name, query=described)
     if len(result.rows) > len(cited):
         note += f"; {len(result.rows)} rows, the first {len(cited)} are cited"
+    if are_unfinished(ctx):
+        note += _UNFINISHED
     ctx.trace.append(TraceStep("query a table", described, shown[:200], 0.0))
     evidence = Evidence(chunks=tuple(passages))
     answer = make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)

@@ -11,7 +11,14 @@ from functools import cached_property
 from clew.agents.rules.table import table_for
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Query
-from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
+from clew.agents.tables.words import (
+    Word,
+    is_same_word,
+    load_operators,
+    split_question,
+    strip_plural,
+)
+from clew.ingest.readers.tables import split_column
 
 _MONEY = frozenset({"pay", "turnover", "price"})  # concepts
 _ROWS_COUNTED = ("count", "group", "groups", "check", "difference", "ratio", "share")
@@ -54,6 +61,8 @@ class Counted:
         """
         if not self._noun or self._names_rows(query.table):
             return False
+        if query.wants == "count" and self._table and query.unlinked is None:
+            return True
         columns = query.table.columns
         exact = [columns[one.column] for one in query.filters if one.how == "=" and not one.negated]
         if query.wants == "count" and any(one.is_key and one.type == "text" for one in exact):
@@ -80,6 +89,14 @@ class Counted:
                 break
             found.append(word)
         return found
+
+    @cached_property
+    def _table(self) -> str:
+        """The table whose name ends with the noun: its rows are counted, and no others."""
+        last = self._noun[-1].stem if self._noun else ""
+        named = [one for one in self._tables if split_column(one.stem)[-1:]]
+        having = [one for one in named if strip_plural(split_column(one.stem)[-1]) == last]
+        return having[0].name if having else ""
 
     @cached_property
     def _values(self) -> frozenset[str]:

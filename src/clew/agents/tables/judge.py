@@ -9,7 +9,9 @@ from clew.agents.core.confidence import Signals
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.confidence import Lead, add_support, measure_judged
 from clew.agents.tables.counted import counts_unknown
+from clew.agents.tables.explained import is_far_fetched
 from clew.agents.tables.load import Table
+from clew.agents.tables.meanings import Senses, load_senses
 from clew.agents.tables.propose import (
     Part,
     list_filters,
@@ -38,6 +40,7 @@ from clew.context import Context, QueryJudge
 _MAX_TABLES = 6  # that are read for a question, those with most of its words first
 _MAX_QUERIES = 64  # that are compared with a question
 _LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
+_NO_SENSES: Senses = {}
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
 
 
@@ -59,7 +62,8 @@ async def judge_queries(
     if ctx.scorer is None:
         return []
     known = list(readings)
-    return await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known)
+    senses = await load_senses(ctx, tables) if ctx.meaning() == 1 else {}
+    return await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known, senses)
 
 
 async def measure_chance(ctx: Context, told: ComputedAnswer) -> float:
@@ -72,18 +76,26 @@ async def measure_chance(ctx: Context, told: ComputedAnswer) -> float:
 
 
 def rank_queries(
-    scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
+    scorer: QueryJudge,
+    question: str,
+    tables: Sequence[Table],
+    readings: Sequence[Query],
+    senses: Senses = _NO_SENSES,
 ) -> list[ComputedAnswer]:
     """Return queries with the chance that a question means them, the best first."""
     judged = [
         one._replace(confidence=add_support(one.confidence, signals))
-        for one, signals in score_queries(scorer, question, tables, readings)
+        for one, signals in score_queries(scorer, question, tables, readings, senses)
     ]
     return sorted(judged, key=lambda one: -one.confidence)
 
 
 def score_queries(
-    scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
+    scorer: QueryJudge,
+    question: str,
+    tables: Sequence[Table],
+    readings: Sequence[Query],
+    senses: Senses = _NO_SENSES,
 ) -> list[tuple[ComputedAnswer, Signals]]:
     """Return queries with the scorer's chance of each, and what else speaks for it."""
     asked = Asked(question)
@@ -93,7 +105,7 @@ def score_queries(
         if not said.is_missed(query):
             _note(found, query)
     read = set(found)
-    for query in _propose(scorer, asked, choose_tables(asked, tables)):
+    for query in _propose(scorer, asked, choose_tables(asked, tables), senses):
         if len(found) >= _MAX_QUERIES:
             break
         if not said.is_missed(query):
@@ -140,10 +152,14 @@ def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:
         found.setdefault(say_query(query, result), (query, result))
 
 
-def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[Query]:
+def _propose(
+    scorer: QueryJudge, asked: Asked, tables: Sequence[Table], senses: Senses
+) -> list[Query]:
     """Return the queries that likely parts make, the likeliest first."""
     references = list_references(tables)
-    said = [_say_all(asked, table, list_references_to(table, references)) for table in tables]
+    said = [
+        _say_all(asked, table, list_references_to(table, references), senses) for table in tables
+    ]
     # A joined table has the columns of its own, too: each text is scored once.
     texts = list(dict.fromkeys(t for both in said for one in both for t in one.values()))
     if not texts:
@@ -171,11 +187,13 @@ class Weighed(NamedTuple):
 
 
 def _say_all(
-    asked: Asked, table: Table, references: Sequence[Reference]
+    asked: Asked, table: Table, references: Sequence[Reference], senses: Senses
 ) -> tuple[dict[Part, str], dict[Filter, str]]:
     """Say the parts and conditions of a table."""
     parts = {part: say_part(table, part) for part in list_parts(table, references)}
-    return parts, {one: say_condition(table, one) for one in list_filters(asked, table)}
+    every = list_filters(asked, table)
+    filters = [one for one in every if not is_far_fetched(one, asked.words, senses)]
+    return parts, {one: say_condition(table, one) for one in filters}
 
 
 def _weigh_all(

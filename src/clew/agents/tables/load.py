@@ -145,7 +145,7 @@ class Column:
         """The unit that computed numbers are told with: of its values, else of its name."""
         known = load_vocabulary().units
         marked = _MARKED_UNIT.search(self.name)
-        last = marked[1].casefold() if marked else self._last_of_name
+        last = marked[1].casefold() if marked else self.last_of_name
         is_word = bool(marked) or (len(last) > 1 and last not in _NO_UNITS)
         if self.unit[0] or last not in known or not is_word:
             return self.unit
@@ -153,7 +153,7 @@ class Column:
         return (last.upper() if is_code else marked[1] if marked else last), not last.isalnum()
 
     @property
-    def _last_of_name(self) -> str:
+    def last_of_name(self) -> str:
         """The last word of its name, where it may be a unit: not of `visitors_per_year`."""
         return self.words[-1] if len(self.words) > 1 and self.words[-2] != "per" else ""
 
@@ -169,7 +169,7 @@ class Column:
     def measures(self) -> str:
         """What its unit measures (length, money, …), by its values or its name; "" if unknown."""
         known = load_vocabulary().units
-        named = self.unit[0].casefold() or self._last_of_name
+        named = self.unit[0].casefold() or self.last_of_name
         return known[named][0] if named in known and self.type == "number" else ""
 
     @cached_property

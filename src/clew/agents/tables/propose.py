@@ -7,6 +7,7 @@ question says, and then which query (`clew.agents.tables.judge`).
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import combinations
@@ -142,7 +143,8 @@ def _list_own_filters(asked: Asked, table: Table, column: Column) -> Iterator[Fi
         yield Filter(name, "flag", negated=True)
     yield from _compare_with(asked, column)
     if column.type == "text" or column.is_id:
-        for at, how, value in _find_values(asked, _list_values(table, column)):
+        named = _list_named(asked, table)
+        for at, how, value in _find_values(asked, _list_values(table, column), named):
             yield Filter(name, how, value, at=at)
             yield Filter(name, how, value, negated=True, at=at)
         if not column.is_key and len(column.rows_by_value) <= _MAX_CATEGORY:
@@ -229,8 +231,18 @@ def _list_values(table: Table, column: Column) -> Mapping[str, Sequence[int]]:
     return partner.table.columns[own].rows_by_value
 
 
+def _list_named(asked: Asked, table: Table) -> set[int]:
+    """Return the words that are just as a column of texts is called: they are no form of a value.
+
+    "Brewery" is the column, and not the job of a brewer.
+    """
+    texts = [one for one in table.columns.values() if one.type == "text" and len(one.words) == 1]
+    names = {one.words[0] for one in texts}
+    return {at for at, word in enumerate(asked.words) if {word.fold, word.stem} & names}
+
+
 def _find_values(
-    asked: Asked, values: Mapping[str, Sequence[int]]
+    asked: Asked, values: Mapping[str, Sequence[int]], named: AbstractSet[int]
 ) -> Iterator[tuple[int, str, str]]:
     """Find the values of a column that the question says, whole or in part."""
     words = asked.words
@@ -248,7 +260,7 @@ def _find_values(
                 yield at, "=", form
     if len(values) > _MAX_KINDS:
         return
-    yield from _find_parts(asked, values, taken)
+    yield from _find_parts(asked, values, taken | named)
 
 
 def _find_parts(

@@ -20,7 +20,7 @@ from clew.store.protocol import KeyValueStore, Snapshot, Store
 from clew.types import Document
 
 _BATCH = 5_000  # rows whose documents are in memory at once
-_MEMO = "tables"
+_MEMO, _CHANGING = "tables", "tables that change"
 _MAX_SUMMING = 2  # rows at the end that may sum up the others
 _CLOSE = 0.006  # of a sum that was rounded
 _MARK, _ROWS = "mark", "rows"  # keys of what is saved
@@ -32,10 +32,17 @@ async def load_tables(ctx: Context) -> list[Table]:
         held = (await ctx.key_values.get("manifest", [TABLES_KEY])).get(TABLES_KEY, "")
         found = await _load_saved(ctx.key_values, held, ctx.view.generation) if held else []
         if found is None:
+            saved = await ctx.key_values.get(SAVED_TABLES_KIND, [_MARK])
+            ctx.view.memo[_CHANGING] = saved.get(_MARK) == ""
             found = await _read_tables(ctx.snapshot, ctx.view)
         ctx.view.memo[_MEMO] = found
     tables: list[Table] = ctx.view.memo.get(_MEMO, [])
     return tables
+
+
+def are_unfinished(ctx: Context) -> bool:
+    """Whether rows were being added when the tables were read, or an add of rows was ended."""
+    return bool(ctx.view.memo.get(_CHANGING))
 
 
 async def save_tables(store: Store) -> None:

@@ -129,6 +129,8 @@ class Operators:
     """Forms of verbs that end in no -ed."""
     places: frozenset[str]
     """Words of columns that say where a row is."""
+    light: frozenset[str] = frozenset()
+    """Participles that say no more than that there is a row: "recorded"."""
 
     def find(self, kind: str, words: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
         """Yield the phrases of a kind in a question: from, to (exclusive), meaning."""

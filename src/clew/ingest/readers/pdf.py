@@ -49,9 +49,9 @@ _PARSE_ERRORS = (
     zlib.error,
 )
 _PLACEHOLDER_TITLE = re.compile(
-    # What the printing program knew: no name yet, an address in a browser, or a file.
+    # What the printing program knew: no name yet, "(anonymous)", an address, or a file.
     r"\s*(?:untitled|microsoft word|(?:about|blob|data|file|https?):\S+\s*$"
-    r"|.*\.(?:docx?|pdf|tex|indd|rtf)\s*$)",
+    r"|\(\w+\)\s*$|.*\.(?:docx?|pdf|tex|indd|rtf)\s*$)",
     re.IGNORECASE,
 )
 _PDFIUM = threading.Lock()  # it is not made for threads; one that was abandoned keeps it
@@ -118,7 +118,7 @@ class _Meter:
         if self._size > self._budget.file_bytes:
             raise InputError(f"unpacks to more than {format_megabytes(self._budget.file_bytes)}")
         if time.thread_time() - self._began > self._budget.seconds and not is_last:
-            raise InputError(f"takes longer than {self._budget.seconds:g} s to read; split it")
+            raise InputError(f"{self._budget.say_too_slow()}; split it")
 
 
 def _read_pages(raw: bytes, reader: Any, budget: ReadBudget) -> tuple[list[str], list[Bookmark]]:
@@ -345,8 +345,9 @@ def _heading_keys(line: str) -> Set[str]:
 
 def _title_and_author(reader: Any) -> tuple[str, str]:
     info = reader.metadata
-    title, author = (str(value or "") for value in (info and info.title, info and info.author))
-    return ("" if _PLACEHOLDER_TITLE.match(title) else title), author
+    named = (str(value or "") for value in (info and info.title, info and info.author))
+    title, author = ("" if _PLACEHOLDER_TITLE.match(one) else one for one in named)
+    return title, author
 
 
 def _assemble_document(source: SourceFile, pages: list[str], title: str, author: str) -> Document:

@@ -32,6 +32,11 @@ class ReadBudget:
     ocr: str = "auto"
     """Languages of scanned pages for tesseract; auto: English if it is installed; or never."""
 
+    def say_too_slow(self) -> str:
+        """Say that a file took too long, and where more time is given."""
+        where = "`[read] seconds` in clew.toml sets how long"
+        return f"takes longer than {self.seconds:g} s to read ({where})"
+
 
 DEFAULT_BUDGET = ReadBudget()
 

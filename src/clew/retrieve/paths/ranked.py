@@ -335,7 +335,9 @@ def _has_equal_mirror(paths: Sequence[Path], codes: Ints) -> bool:
     rivals = [
         path.asked
         for path, own in zip(paths, codes, strict=True)
-        if path.entities[0] == paths[0].entities[0] and np.array_equal(own, mirrored)
+        if path.entities[0] == paths[0].entities[0]
+        and path.by != paths[0].by
+        and np.array_equal(own, mirrored)
     ]
     least = to_odds(paths[0].asked) - _CLEAR_ODDS
     return any(to_odds(asked) > least for asked in rivals)

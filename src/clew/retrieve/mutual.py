@@ -47,7 +47,7 @@ _DIRECTED = (
 )
 _RIDGE = 0.01  # how far the weights are kept small
 _LEAST_TOLD = 0.7  # share of the examples that the others tell
-_LEAST = 0.1  # value of a relation that holds both ways; examples have about 1 and -1
+_LEAST = 0.2  # value of a relation that holds both ways; examples have about 1 and -1
 
 
 async def is_mutual(ctx: Context, text: str) -> bool:

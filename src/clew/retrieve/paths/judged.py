@@ -77,7 +77,7 @@ class PathBeam:
     async def run(self) -> None:
         """Score whole paths by words first, then those that go on from the best of each length."""
         rows = self.found.rank()
-        if self._measure_said() > 0 and _turns_back(self.found.step_codes(int(rows[0]))):
+        if self._measure_said() > 0 and self._leads_to_others(int(rows[0])):
             self.turning = int(rows[0])
         await self._score(rows[:_FIRST].tolist())
         front: list[int] | None = None
@@ -103,6 +103,11 @@ class PathBeam:
         elif _turns_back(self.found.step_codes(row)):
             odds = min(odds, self._bound_turning())
         return odds + weight * float(self.found.scores[row])
+
+    def _leads_to_others(self, row: int) -> bool:
+        """Whether a path goes along a relation and back, and not only to where it starts."""
+        only = self.found.end_entities(row).tolist() == [self.found.origin(row)]
+        return not only and _turns_back(self.found.step_codes(row))
 
     def _bound_turning(self) -> float:
         """Return the most log odds of a path that goes along a relation and back.

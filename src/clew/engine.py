@@ -318,7 +318,7 @@ class KnowledgeBase:
             reads = any(getattr(step, "reads", False) for step in chain.steps)
             ctx = await self.context(snapshot, question, chain.name, reads=reads)
             ctx = replace(manner.apply_to(ctx), given_entities=tuple(entities))
-            found = await run_recipe(chain, ctx)
+            found = await run_recipe(chain, ctx, self._load_recipe("hybrid").retrieve)
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
         note, used = reason or find_missing_trees(ctx.trace), ctx.meter.total

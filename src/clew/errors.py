@@ -40,6 +40,10 @@ class InputError(ClewError):
     """A document or a file cannot be read."""
 
 
+class UnknownNameError(InputError):
+    """A question names nothing that is known."""
+
+
 class ModelError(ClewError):
     """An LLM or an embedder failed."""
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.context import Context
+from clew.retrieve.mutual import is_mutual
 from clew.retrieve.order_sides import order_sense, tail_order
 from clew.retrieve.question import NAME_MARK, QuestionShape
 from clew.retrieve.relation_vectors import (
     find_converse,
     is_end_noun,
-    is_mutual,
     is_same_end,
 )
 from clew.retrieve.verb_sides import share_start
@@ -43,6 +43,13 @@ class Sides:
     words: tuple[str, ...]
     role: Role
     leading: str = ""
+    said: str = ""
+    """The words with those beside them that are no content: "near", "next to"."""
+
+    @property
+    def phrase(self) -> str:
+        """Return what the relation is called."""
+        return self.said or " ".join(self.words)
 
     @property
     def is_verb(self) -> bool:
@@ -65,19 +72,19 @@ def read_claim(shape: QuestionShape) -> Sides | None:
         return Sides(_content(behind), "noun") if behind[:1] == ("s",) else None
     if between[0] == "s":  # "Is X's child Y"
         return Sides(_content(between), "of")
-    words, last = _content(between), between[-1]
+    words, last, said = _content(between), between[-1], " ".join(between)
     if last == "by":
-        return Sides(words[-1:], "object")
+        return Sides(words[-1:], "object", said=said)
     if last == "of":
-        return Sides(words, "noun")
+        return Sides(words, "noun", said=said)
     leading = last if last in _LEADING else ""
     noun = keys[0] in _BE and between[0] in ("the", "a", "an")
-    return Sides(words, "noun" if noun else "subject", leading)
+    return Sides(words, "noun" if noun else "subject", leading, said)
 
 
 def read_end(label: str, code: int) -> Sides:
     """Return the words of a relation's name, with the role of what a step along it ends at."""
-    tail = read_tail(label, Sides((), "subject"))
+    tail = replace(read_tail(label, Sides((), "subject")), said=label)
     return tail if code % 2 == 0 else replace(tail, role=_OPPOSITE[tail.role])
 
 
@@ -106,7 +113,7 @@ async def find_head(ctx: Context, claim: Sides, label: str) -> Head:
     tail = read_tail(label, claim)
     if claim.leading == "with" or "with" in label.split():
         return "either"
-    if await is_mutual(ctx, claim.words) or await is_mutual(ctx, tail.words):
+    if await is_mutual(ctx, claim.phrase) or await is_mutual(ctx, label):
         return "either"
     order = _compare_order(claim, label)
     if order:

@@ -4,6 +4,7 @@
 "successor", "follows", "next" or "preceded by".
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from clew.retrieve.question import NAME_MARK, QuestionShape
@@ -26,8 +27,9 @@ def asked_order(shape: QuestionShape) -> Order:
     keys, name = shape.keys, shape.name_position
     if name < 0 or keys.count(NAME_MARK) > 1:
         return 0
-    before = [at for at in range(max(0, name - _MOST_BETWEEN), name) if order_sense(keys[at])]
-    after = [at for at in range(name + 1, len(keys)) if order_sense(keys[at])]
+    telling = _find_telling(keys)
+    before = [at for at in telling if name - _MOST_BETWEEN <= at < name]
+    after = [at for at in telling if at > name]
     if before:
         return _read_before(keys, before[-1], name)
     if after and after[0] - name <= _MOST_BETWEEN + 1:
@@ -40,6 +42,15 @@ def order_sense(word: str) -> Order:
     if word in _LATER or word in _FOLLOWING or word in _BEHIND:
         return 1
     return -1 if word in _EARLIER or word in _PRECEDING or word in _AHEAD else 0
+
+
+def _find_telling(words: Sequence[str]) -> list[int]:
+    """Return which words tell an order; "next to" is a place, at either side."""
+    return [
+        at
+        for at, word in enumerate(words)
+        if order_sense(word) and (word, *words[at + 1 : at + 2]) != ("next", "to")
+    ]
 
 
 def _turn(order: Order, turned: bool) -> Order:
@@ -64,7 +75,7 @@ def _read_after(keys: tuple[str, ...], at: int, name: int) -> Order:
 def tail_order(label: str) -> Order:
     """Return whether the tail of a relation with this name is the later or the earlier one."""
     words = label.split()
-    telling = [at for at, word in enumerate(words) if order_sense(word)]
+    telling = _find_telling(words)
     if not telling:
         return 0
     word, last = words[telling[0]], words[-1]

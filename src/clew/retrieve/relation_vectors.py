@@ -17,11 +17,9 @@ _MAX_EMBEDDED_NAMES = 8  # names without a stored vector that are embedded for o
 _MIN_CLASS_SHARE = 0.5  # least share with outgoing relations for these to describe the kind
 _MIN_STEM_CHARS = 4  # least letters that two words of one stem share
 _MIN_STEM_SHARE = 0.5
-_NEAR_MUTUAL = 0.55  # least cosine of a word with one for both ends of a relation
 
 
-# Nouns for the two ends of one relation: who asks for X's children may be told by "parents".
-_CONVERSES = tuple(
+CONVERSES = tuple(
     (frozenset(one.split()), frozenset(other.split()))
     for one, other in (
         (
@@ -43,14 +41,15 @@ _CONVERSES = tuple(
         ("cause causes", "effect effects consequence consequences"),
     )
 )
-# Nouns and verbs for both ends of one relation: X's spouse is whoever has X for a spouse.
-_MUTUAL = frozenset(
+"""Nouns for the two ends of one relation: who asks for X's children may be told by "parents"."""
+MUTUAL_NOUNS = frozenset(
     """
     spouse spouses husband wife married marries sibling siblings twin twins cousin cousins partner
     partners friend friends colleague colleagues classmate classmates neighbour neighbours neighbor
     neighbors borders bordering adjacent ally allies rival rivals contemporary relative relatives
     """.split()
 )
+"""Nouns and verbs for both ends of one relation: X's spouse is whoever has X for a spouse."""
 # A bare word is ambiguous to an encoder; asked for, it is a property of something.
 _FRAME = "what is the {}?"
 
@@ -160,14 +159,14 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
 
 def is_end_noun(word: str) -> bool:
     """Whether a word is known as a noun for an end of a relation: "parents", "spouse"."""
-    known = any(word in one for pair in _CONVERSES for one in pair)
-    return word in _MUTUAL or (known and word != "owns")  # the one verb among them
+    known = any(word in one for pair in CONVERSES for one in pair)
+    return word in MUTUAL_NOUNS or (known and word != "owns")  # the one verb among them
 
 
 def find_converse(words: Sequence[str], label: str) -> str:
     """Return the word that names the other end of a relation than its label does, or ""."""
     said = set(label.split())
-    for pair in _CONVERSES:
+    for pair in CONVERSES:
         for asked, held in (pair, pair[::-1]):
             if held & said and (spoken := asked.intersection(words)):
                 return next(word for word in words if word in spoken)
@@ -176,20 +175,7 @@ def find_converse(words: Sequence[str], label: str) -> str:
 
 def is_same_end(one: str, other: str) -> bool:
     """Whether two nouns are known for the same end of a relation: "mother" and "parent"."""
-    return any(one in ends and other in ends for pair in _CONVERSES for ends in pair)
-
-
-async def is_mutual(ctx: Context, words: Sequence[str]) -> bool:
-    """Whether a relation holds both ways, by the nouns for it that are known or the nearest one."""
-    if not _MUTUAL.isdisjoint(words):
-        return True
-    if not words:
-        return False
-    directed = sorted({word for pair in _CONVERSES for ends in pair for word in ends})
-    vectors = await embed_cached(ctx, [*sorted(_MUTUAL), *directed])
-    near = vectors @ (await embed_cached(ctx, [" ".join(words)]))[0]
-    both, one = float(near[: len(_MUTUAL)].max()), float(near[len(_MUTUAL) :].max())
-    return both >= _NEAR_MUTUAL and both > one
+    return any(one in ends and other in ends for pair in CONVERSES for ends in pair)
 
 
 async def name_converse_ends(
@@ -205,7 +191,7 @@ async def name_converse_ends(
     words = [word for word in words if word not in said]
     for code, end in ends.items():
         label = texts[code >> 1]
-        if code % 2 and not _MUTUAL.isdisjoint(label.split()):
+        if code % 2 and not MUTUAL_NOUNS.isdisjoint(label.split()):
             found[code] = replace(ends.get(code ^ 1, end), from_relations=True)
         elif code % 2 != label.endswith(" of") and (word := find_converse(words, label)):
             [kind] = await embed_cached(ctx, [word])

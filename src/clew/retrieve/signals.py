@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from clew.context import Context, TraceStep
+from clew.errors import UnknownNameError
 from clew.retrieve.step import Step
 from clew.types import Found, Hit
 
@@ -45,10 +46,21 @@ _KEPT: dict[int, tuple[Step, tuple[str, ...]]] = {}
 _SIGNAL_OF = {step: signal for signal, steps in SIGNALS.items() for step in steps}
 
 
-async def run_recipe(recipe: Step, ctx: Context) -> Found:
-    """Run a recipe from nothing; the trace names its signals, and scores do not rise by place."""
+async def run_recipe(recipe: Step, ctx: Context, otherwise: Step | None = None) -> Found:
+    """Run a recipe from nothing; the trace names its signals, and scores do not rise by place.
+
+    `otherwise` is run in its place where a recipe starts at names and the question has none.
+    """
     before = len(ctx.trace)
-    found = await recipe(ctx, Found())
+    try:
+        found = await recipe(ctx, Found())
+    except UnknownNameError as error:
+        if otherwise is None:
+            raise
+        ctx.trace.append(TraceStep("link", "", str(error), 0.0))
+        found = await otherwise(ctx, Found())
+        said = f"{describe_signals(otherwise, found)} (the question names nothing known)"
+        ctx.trace.append(TraceStep(SIGNALS_STEP, "", said, 0.0))
     if not any(step.step == SIGNALS_STEP for step in ctx.trace[before:]):
         ctx.trace.append(TraceStep(SIGNALS_STEP, "", describe_signals(recipe, found), 0.0))
     return replace(found, chunks=level_scores(found.chunks))

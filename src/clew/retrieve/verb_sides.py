@@ -10,6 +10,7 @@ from typing import Literal
 
 from clew.context import Context
 from clew.retrieve.labels import embed_cached
+from clew.retrieve.mutual import is_mutual
 from clew.retrieve.order_sides import compare_order
 from clew.retrieve.question import NAME_MARK, QUESTION_WORDS, QuestionShape
 from clew.retrieve.relation_vectors import find_converse, is_end_noun
@@ -129,13 +130,21 @@ def share_start(one: str, other: str) -> bool:
 async def find_contradicting(
     ctx: Context, shape: QuestionShape, texts: Sequence[str], codes: Sequence[int]
 ) -> set[int]:
-    """Return those of an entity's steps that end at the side that is not asked for."""
+    """Return those of an entity's steps that end at the side that is not asked for.
+
+    A relation that holds both ways has no such side.
+    """
     taken = {code for code in codes if 0 <= code >> 1 < len(texts)}
     order = {code: compare_order(shape, texts[code >> 1], code) for code in taken}
     return {
         code
         for code in taken
-        if order[code] < 0
-        or not order[code]
-        and await contradicts_side(ctx, shape, texts[code >> 1], code, both_ways=code ^ 1 in taken)
+        if (
+            order[code] < 0
+            or not order[code]
+            and await contradicts_side(
+                ctx, shape, texts[code >> 1], code, both_ways=code ^ 1 in taken
+            )
+        )
+        and not await is_mutual(ctx, texts[code >> 1])
     }

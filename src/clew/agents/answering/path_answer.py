@@ -6,6 +6,7 @@ What the query scorer finds asked is told whole and alone; otherwise the ends th
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.answering.kinds import list_kind
 from clew.agents.answering.namesakes import find_namesakes
 from clew.agents.answering.path_check import Verdict, check_claim
 from clew.agents.answering.path_compare import compare_things
@@ -15,11 +16,11 @@ from clew.agents.core.messages import explain_not_written
 from clew.agents.core.types import Answer
 from clew.context import Context
 from clew.retrieve.asked_form import AskedForm, read_form, wants_check
-from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.ranked import UNCLEAR, list_ends, measure_fit
 from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
 from clew.retrieve.rank import ANSWER_MARK
+from clew.retrieve.spelled_out import ask_plainly
 from clew.text.unicode import split_words
 from clew.text.word_forms import asking_words, question_language
 from clew.types import Citation, Evidence, Found, Hit, Path
@@ -34,7 +35,7 @@ _MAX_CITED_PATHS = 8  # candidates whose paths are quoted
 
 async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
     """Tell what the best paths reach as the question wants it, and quote the first of them."""
-    plain = await tidy_around_names(ctx, found.names)
+    plain = await ask_plainly(ctx, found.names)
     form = read_form(plain.question, found.names)
     verdict = await compare_things(plain, found)
     if not verdict and form.wants == "check":
@@ -43,9 +44,11 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
 
 
 async def answer_unnamed(ctx: Context, evidence: Evidence) -> Answer | None:
-    """Tell which of all has most or least, where a question names nothing of a graph."""
+    """Tell all things of a kind, or which has most or least, where a question names nothing."""
     found = Found()
-    verdict = Verdict() if ctx.given_entities else await compare_things(ctx, found)
+    if ctx.given_entities:
+        return None
+    verdict = await compare_things(ctx, found) or await list_kind(ctx)
     if not verdict:
         return None
     return await _tell(ctx, evidence, found, read_form(ctx.question, ()), verdict)
@@ -55,7 +58,7 @@ async def _tell(
     ctx: Context, evidence: Evidence, found: Found, form: AskedForm, verdict: Verdict
 ) -> Answer:
     """Tell what a verdict says, or the ends of the best paths, with the facts that say so."""
-    plain = await tidy_around_names(ctx, found.names)
+    plain = await ask_plainly(ctx, found.names)
     found = verdict.put_first(found) if verdict else found
     ends, more = await _find_ends(ctx, found, verdict)
     labels = await fetch_entity_labels(ctx, ends)

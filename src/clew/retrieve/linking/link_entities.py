@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context, TraceStep
-from clew.errors import InputError
+from clew.errors import InputError, UnknownNameError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.graph.traverse import expand_entities
 from clew.retrieve.asked_form import wants_check
@@ -34,6 +34,7 @@ _MAX_COMPARED = 48  # names that are compared with one that may be misspelt
 _MAX_ALIKE = 16  # entities of one name that are told apart
 _MAX_NAME_TOKENS = 16  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
+_NAMED_RELATIONS = 5  # relations that are told where a question names nothing
 _STEM_CHARS = 4  # first letters that words of one stem share
 _WEAK_SCORE = 0.1  # score of a name that is made of words which ask
 _LEAST_SECOND = 0.5  # score of a second name in a question of yes or no
@@ -84,7 +85,8 @@ class LinkEntities:
         else:
             named = await self._link_exact_names(ctx, t) or await self._link_fuzzy_names(ctx, t)
         if not named:
-            raise InputError(await _unknown_name_message(ctx))
+            error = InputError if ctx.given_entities else UnknownNameError
+            raise error(await _unknown_name_message(ctx))
         spans = [(link.first, link.last) for link in named if link.last > link.first]
         if len(named) > self.names:
             said = f"{len(named) - self.names} of {len(named)} names not used"
@@ -351,9 +353,14 @@ def _to_hits(question: str, t: Tokens, named: Sequence[EntityLink]) -> tuple[Hit
 
 async def _unknown_name_message(ctx: Context) -> str:
     near = await suggest_names(ctx, " ".join(ctx.given_entities) or ctx.question)
-    similar = f" (similar names: {', '.join(map(repr, near))})" if near else ""
-    return (
-        f"the question names nothing in this knowledge base; ask again with a known name{similar}"
+    relations = sorted(await load_short_texts(ctx))[:_NAMED_RELATIONS]
+    known = [
+        f"{what}: {', '.join(map(repr, some))}"
+        for what, some in (("similar names", near), ("relations", relations))
+        if some
+    ]
+    return "the question names nothing in this knowledge base; ask again with a known name" + (
+        f" ({'; '.join(known)})" if known else ""
     )
 
 

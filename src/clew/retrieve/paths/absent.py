@@ -16,11 +16,12 @@ from clew.graph.paths import EntityPathTable, follow_codes
 from clew.graph.traverse import FactGraph, expand_entities
 from clew.retrieve.asked_form import read_form
 from clew.retrieve.graph_cache import build_traversal
+from clew.retrieve.mutual import is_mutual
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.judged import score_paths
 from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelationPaths
 from clew.retrieve.rank import top_positions
-from clew.retrieve.relation_vectors import sample_ends
+from clew.retrieve.relation_vectors import load_short_texts, sample_ends
 
 _LEAST_CHANCE = 0.2  # of the best path; a less likely one is hardly told anyway
 _MOST_DIRECT = 8  # relations of the graph that the thing asked about lacks, nearest by words
@@ -39,7 +40,7 @@ async def weigh_absent(
         return found
     start = found.origin(rows[0])
     absent = AbsentPaths(ctx, search, start, build_traversal(ctx.view))
-    paths = [*await absent.list_direct(), *absent.list_changed(found.step_codes(rows[0]))]
+    paths = [*await absent.list_direct(), *await absent.list_changed(found.step_codes(rows[0]))]
     label = (await fetch_entity_labels(ctx, [start]))[start]
     questions = read_form(ctx.question, names).ask_about(label.name)
     chances = await score_paths(ctx, questions, paths, returns=True)
@@ -96,6 +97,9 @@ class AbsentPaths:
         """Return single steps, the nearest to the question by words."""
         held = self.like.list_steps([self.start])
         lacking = sorted(self.like.find_likely(self.start).difference(held))
+        lacking = [
+            code for code in lacking if code ^ 1 not in held or not await self._is_mutual(code)
+        ]
         codes = np.array(lacking, np.int64)
         if not len(codes):
             return []
@@ -104,7 +108,7 @@ class AbsentPaths:
         paths = [self._make([self.start], [code], self._sample(code)) for code in codes[rows]]
         return [path for path in paths if len(path)]
 
-    def list_changed(self, codes: Ints) -> list[EntityPathTable]:
+    async def list_changed(self, codes: Ints) -> list[EntityPathTable]:
         """Return a path of several steps with one left out, or one gone the other way."""
         routes = follow_codes(self.ways, self.start, codes, _LOOKED_AT)
         if not len(routes) or len(codes) < 2:
@@ -118,9 +122,14 @@ class AbsentPaths:
         for at in range(len(codes)):
             turned = codes.copy()
             turned[at] ^= 1
-            if self._lacks(turned) and int(turned[at]) in self.like.find_likely(route[at]):
+            may_turn = int(turned[at]) in self.like.find_likely(route[at])
+            if self._lacks(turned) and may_turn and not await self._is_mutual(turned[at]):
                 found.append(self._make(route[:-1], turned, ends))
         return found
+
+    async def _is_mutual(self, code: int) -> bool:
+        """Whether a step and the same one gone the other way ask for the same."""
+        return await is_mutual(self.ctx, (await load_short_texts(self.ctx))[code >> 1])
 
     def _lacks(self, codes: Ints) -> bool:
         return not len(follow_codes(self.ways, self.start, codes, _LOOKED_AT))

@@ -2,7 +2,7 @@
 
 Whom a film was "directed by" and a director's "film" are one relation to whoever asks for the films
 that somebody directed: the ends of both are told and counted, each once. So are those of chains
-that take one or the other at each step.
+that take one or the other at each step, and of a relation that holds both ways in either direction.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from clew.graph.traverse import RelationPathTable, extend_relation_paths, start_
 from clew.retrieve.asked_form import read_form
 from clew.retrieve.claim_sides import find_head, read_end
 from clew.retrieve.graph_cache import build_traversal
+from clew.retrieve.mutual import is_mutual
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.absent import StepsOfLike
 from clew.retrieve.paths.judged import score_paths, to_odds
@@ -52,7 +53,9 @@ async def find_alike(
     for row in sorted(rows, key=lambda row: -float(found.scores[row])):
         chance = float(found.chances[row])
         codes = found.step_codes(row)
-        if row == first or chance < _LEAST_SAID:
+        if row != first and await best.is_mirrored_by(codes):
+            alike.append(row)
+        if row == first or row in alike or chance < _LEAST_SAID:
             continue
         is_likely = chance >= _LEAST_CHANCE and to_odds(chance) >= least
         is_sure = min(chance, float(found.chances[first])) >= _SURE_CHANCE
@@ -169,6 +172,17 @@ class BestPath:
         return all(
             step.code == code or (step.code ^ code) % 2 and step.has_word_of(code)
             for step, code in pairs
+        )
+
+    async def is_mirrored_by(self, codes: Ints) -> bool:
+        """Whether another path differs only in the direction of relations that hold both ways."""
+        pairs = list(zip(self.steps, codes.tolist(), strict=True))
+        return all(step.code >> 1 == code >> 1 for step, code in pairs) and all(
+            [
+                await is_mutual(step.ctx, step.labels[code >> 1])
+                for step, code in pairs
+                if step.code != code
+            ]
         )
 
     def is_said_by(self, codes: Ints) -> bool:

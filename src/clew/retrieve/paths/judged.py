@@ -71,13 +71,13 @@ class PathBeam:
     chances: dict[int, float] = field(default_factory=dict)
     """By row of `found`."""
     turning: int = -1
-    """The path that words put first, if it goes along a relation and back, to others of a kind:
-    the scorer was trained on few of these, and has little to say against it."""
+    """The path that words put first and say, if it goes along a relation and back, to others of a
+    kind: the scorer was trained on few of these, and has little to say against it."""
 
     async def run(self) -> None:
         """Score whole paths by words first, then those that go on from the best of each length."""
         rows = self.found.rank()
-        if len(rows) and _turns_back(self.found.step_codes(int(rows[0]))):
+        if self._measure_said() > 0 and self._leads_to_others(int(rows[0])):
             self.turning = int(rows[0])
         await self._score(rows[:_FIRST].tolist())
         front: list[int] | None = None
@@ -96,12 +96,40 @@ class PathBeam:
 
     def total(self, row: int) -> float:
         """Return the log odds of a path that was scored, with what its words add."""
-        said = (float(self.found.scores.max()) - _UNSAID_SCORE) / (_SAID_SCORE - _UNSAID_SCORE)
-        weight = _LEAST_WORDS + (_MOST_WORDS - _LEAST_WORDS) * min(max(said, 0.0), 1.0)
+        weight = _LEAST_WORDS + (_MOST_WORDS - _LEAST_WORDS) * self._measure_said()
         odds = to_odds(self.chances[row])
         if row == self.turning:
             odds = max(odds, to_odds(max(self.chances.values())) - _UNREAD_COST)
+        elif _turns_back(self.found.step_codes(row)):
+            odds = min(odds, self._bound_turning())
         return odds + weight * float(self.found.scores[row])
+
+    def _leads_to_others(self, row: int) -> bool:
+        """Whether a path goes along a relation and back, and not only to where it starts."""
+        only = self.found.end_entities(row).tolist() == [self.found.origin(row)]
+        return not only and _turns_back(self.found.step_codes(row))
+
+    def _bound_turning(self) -> float:
+        """Return the most log odds of a path that goes along a relation and back.
+
+        Where another one is surely asked for, and the question says step by step what is whose
+        ("X's mother"), without a word for what things share, it only happens to lead to the like.
+        """
+        shape = self.search.shape
+        stepwise = any(shape.positions[link[0]] > shape.name_position for link in shape.chain)
+        if not stepwise or shape.has_shared_word:
+            return np.inf
+        straight = [
+            chance
+            for row, chance in self.chances.items()
+            if chance >= _SURE and not _turns_back(self.found.step_codes(row))
+        ]
+        return to_odds(max(straight)) - _UNREAD_COST if straight else np.inf
+
+    def _measure_said(self) -> float:
+        """Return how far words say what the best path by them is, from 0 to 1."""
+        best = float(self.found.scores.max(initial=-np.inf))
+        return min(max((best - _UNSAID_SCORE) / (_SAID_SCORE - _UNSAID_SCORE), 0.0), 1.0)
 
     def rank(self) -> ScoredRelationPaths:
         """Return all paths, those that were scored before the others."""

@@ -14,7 +14,6 @@ from clew.context import Context
 from clew.graph.csr import Doubles, Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes, shortest_paths, simple_paths
 from clew.graph.traverse import FactGraph
-from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.order_sides import compare_order
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
@@ -23,6 +22,7 @@ from clew.retrieve.paths.alike import find_alike
 from clew.retrieve.paths.asked_kind import go_on_to_kind, keep_gender
 from clew.retrieve.paths.both import find_both
 from clew.retrieve.paths.judged import judge_paths, put_back_contradicting, to_odds
+from clew.retrieve.paths.possessors import find_possessing, put_possessors_first
 from clew.retrieve.paths.relation_paths import (
     ASKED_MARK,
     KeepAllPaths,
@@ -37,6 +37,7 @@ from clew.retrieve.paths.relation_paths import (
 )
 from clew.retrieve.rank import ANSWER_MARK, hit_positions
 from clew.retrieve.relation_vectors import find_converse, load_short_texts
+from clew.retrieve.spelled_out import ask_plainly
 from clew.retrieve.text_scores import PathScorerName
 from clew.retrieve.verb_sides import find_contradicting
 from clew.types import Found, Hit, Path
@@ -130,14 +131,17 @@ class RankedPaths:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
-        ctx = await tidy_around_names(ctx, found.names)
+        ctx = await ask_plainly(ctx, found.names)
         search = prepare_search(ctx, found, self.scorer)
         linked, _ = search.shape.bound_hops()
         hops = max(self.max_hop, min(linked, _LONGEST_CHAIN))
         all_trails = await search_relation_paths(search, hops, KeepAllPaths(search.scorer))
         if self.scorer == "clew":
             all_trails = await search_further(ctx, search, all_trails, hops + _FURTHER_HOPS)
+            having = await find_possessing(ctx, search, all_trails)
+            all_trails = put_possessors_first(all_trails, having)
             all_trails = await judge_paths(ctx, search, all_trails, found.names)
+            all_trails = put_possessors_first(all_trails, having)
             all_trails = await put_back_contradicting(ctx, search, all_trails, found.names)
             all_trails = await go_on_to_kind(ctx, search, all_trails)
             all_trails = await keep_gender(ctx, search, all_trails)
@@ -263,9 +267,9 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
 
     Numbers between -1 and 1; none where a path goes through sentences, which have no relation.
     """
-    if not found.paths:
+    if not found.paths or not found.paths[0].facts:
         return {}
-    ctx = await tidy_around_names(ctx, found.names)
+    ctx = await ask_plainly(ctx, found.names)
     search = prepare_search(ctx, replace(found, facts=()))
     codes = path_codes(search.ways, found.paths)
     if (search.ways.fact_of_code(codes) >= 0).any():
@@ -335,7 +339,9 @@ def _has_equal_mirror(paths: Sequence[Path], codes: Ints) -> bool:
     rivals = [
         path.asked
         for path, own in zip(paths, codes, strict=True)
-        if path.entities[0] == paths[0].entities[0] and np.array_equal(own, mirrored)
+        if path.entities[0] == paths[0].entities[0]
+        and path.by != paths[0].by
+        and np.array_equal(own, mirrored)
     ]
     least = to_odds(paths[0].asked) - _CLEAR_ODDS
     return any(to_odds(asked) > least for asked in rivals)

@@ -75,7 +75,7 @@ async def test_a_model_that_wrote_nothing_is_not_said_to_have(works: KnowledgeBa
 
 
 async def test_where_both_differ_the_model_chooses(works: KnowledgeBase) -> None:
-    how = {"question": "What is Ada Brink's home town?", "recipe": "steps"}
+    how = {"question": "What was Ada Brink's native town?", "recipe": "steps"}
     kept = await ask_model(works, "Odense", "Odense", **how)
     assert kept.candidate == "Odense"
     assert kept.signals["against"] < 0.5

@@ -104,7 +104,7 @@ async def test_a_search_with_estimates_finds_what_an_exact_one_finds(
     exact = await _search_all(base, recipe)
     monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
     monkeypatch.setattr(context_module, "MAX_COMPARED", 40)
-    monkeypatch.setattr(walk, "_MAX_NEAR", 40)
+    monkeypatch.setattr(walk, "MAX_NEAR", 40)
     near = await _search_all(base, recipe)
     shares = [len({*one} & {*other}) / len(other) for one, other in zip(near, exact, strict=True)]
     assert np.mean(shares) >= least
@@ -128,15 +128,15 @@ async def test_the_walk_compares_a_few_of_very_many_passages_and_sentences(
 ) -> None:
     await base.take(stream(_make_pages()))
     monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
-    monkeypatch.setattr(walk, "_MAX_NEAR", 20)
+    monkeypatch.setattr(walk, "MAX_NEAR", 20)
     known = list[int]()
-    keep = estimates._know
+    keep = estimates.keep_exact
 
     def note(values: Floats, near: Ints, *given: Any) -> estimates.Estimates:
         known.append(len(near))
         return keep(values, near, *given)
 
-    monkeypatch.setattr(estimates, "_know", note)
+    monkeypatch.setattr(estimates, "keep_exact", note)
     await _walk_from(base, NAMES[0])
     assert len(known) == 3  # passages by both vectors, and sentences
     assert 20 <= min(known) and max(known) < 60
@@ -147,7 +147,7 @@ async def test_the_best_of_all_are_found_among_those_that_are_settled(
 ) -> None:
     await base.take(stream(_make_pages()))
     monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
-    monkeypatch.setattr(walk, "_MAX_NEAR", 40)
+    monkeypatch.setattr(walk, "MAX_NEAR", 40)
     looked_at, find = list[int](), rank.top_positions
 
     def find_among_all(scores: Floats, keys: Ints, k: int, among: Ints | None = None) -> Ints:

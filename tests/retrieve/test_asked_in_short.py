@@ -29,43 +29,6 @@ async def family(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
     return base
 
 
-_TO_GRANDMOTHER = "Pip mother Wren Moss. Wren Moss mother ?"
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("Who is Pip's grandmother?", "Who is Pip's parent's mother?"),
-        ("Who is the grandmother of Pip?", "Who is the mother of the parent of Pip?"),
-    ],
-)
-async def test_a_grandmother_is_a_mother_of_a_parent(
-    family: KnowledgeBase, asked: str, said: str
-) -> None:
-    family.scorer = WordScorer({said: [_TO_GRANDMOTHER]})
-    answer = await family.ask(asked, recipe="lego-12")
-    assert answer.answer.startswith("Fern Moss")
-
-
-async def test_each_great_is_a_parent_more(family: KnowledgeBase) -> None:
-    said = "Who is Pip's parent's parent's mother?"
-    family.scorer = WordScorer({said: ["Fern Moss mother ?"]})
-    answer = await family.ask("Who is Pip's great-grandmother?", recipe="lego-12")
-    assert answer.answer.startswith("Iris Dell")
-
-
-async def test_a_relation_for_grandmothers_is_taken_as_it_is(
-    base: KnowledgeBase, tmp_path: Path
-) -> None:
-    graph = tmp_path / "kin.tsv"
-    graph.write_text("Pip\tmother\tWren Moss\nPip\tgrandmother\tAda Dell\n", "utf-8")
-    await base.import_graph(graph)
-    asked = "Who is Pip's grandmother?"
-    base.scorer = WordScorer({asked: ["Pip grandmother ?"]})
-    answer = await base.ask(asked, recipe="lego-12")
-    assert answer.answer.startswith("Ada Dell")
-
-
 async def test_who_has_a_mother_is_not_the_mother(family: KnowledgeBase) -> None:
     asked = "Who has a mother that was born in Kelm?"
     likely = ["? birthplace Kelm", "Wren Moss birthplace Kelm. ? mother Wren Moss"]

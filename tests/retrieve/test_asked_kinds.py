@@ -90,7 +90,7 @@ async def test_neighbours_in_an_order_are_told_apart(
     rows = "\n".join(f"Unit {one}, {relation}, Unit {other}" for one, other in pairs)
     await import_lines(base, tmp_path, rows)
     answer = await base.ask(question, recipe="lego-12")
-    assert answer.answer.startswith(told) and answer.confidence > 0.5
+    assert answer.answer.startswith(told) and answer.confidence > 0.4
 
 
 @pytest.mark.parametrize(

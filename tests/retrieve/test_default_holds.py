@@ -186,7 +186,7 @@ def invoices() -> list[Document]:
 
 
 def said_of_copies(results: Results) -> list[str]:
-    return [step.output for step in results.trace if step.step == "copies"]
+    return [f"{step.output}: {step.input}" for step in results.trace if step.step == "copies"]
 
 
 async def test_pages_of_one_template_are_no_copies_where_values_are_asked(

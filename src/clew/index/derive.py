@@ -167,11 +167,11 @@ class _Columns:
             labels, more = self._earlier[first, column], made.rows[:, column]
             known = isin_sorted(more, labels)
             codes = np.where(known, np.searchsorted(labels, more), -1)
-            now = _find_bearers(first, held, made, codes) if (known | (more == 0)).all() else None
+            now = find_bearers(first, held, made, codes) if (known | (more == 0)).all() else None
             if now is not None:
                 encoded = splice_rows(self._previous, name, held, made.gone, made.at, codes)
                 return {name: encoded, bearer: now}
-        return _encode_labels(name, bearer, self.table[:, column], self._memory)
+        return encode_labels(name, bearer, self.table[:, column], self._memory)
 
     def _find_earlier(self, name: str) -> Array | None:
         """The column of the rows that were there before, if they are as they were."""
@@ -179,7 +179,7 @@ class _Columns:
         return held if held is not None and len(held) == len(self._earlier) else None
 
 
-def _find_bearers(first: Ints, held: Array, made: Splice, codes: Ints) -> Ints | None:
+def find_bearers(first: Ints, held: Array, made: Splice, codes: Ints) -> Ints | None:
     """Return the first element with each label after rows, with these labels, came and others went.
 
     `held` are the labels before; None if one of them has no element left.
@@ -288,7 +288,7 @@ def has_current_layout(arrays: Mapping[str, NDArray[Any]]) -> bool:
     return held is not None and int(held[0]) == LAYOUT
 
 
-def _encode_labels(
+def encode_labels(
     name: str, bearer: str, codes: Ints, memory: WorkingMemory
 ) -> dict[str, NDArray[Any]]:
     """The labels of all elements, as `encode_labels` of columns returns them."""

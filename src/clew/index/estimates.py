@@ -78,7 +78,7 @@ def compare_nearest(
 ) -> Estimates:
     """Compare about `most` of the elements with these vector rows; others count as without one."""
     near = index.nearest_positions(vector, rows, most)
-    return _know(np.full(len(rows), _NO_VECTOR), near, compare(near), compare)
+    return keep_exact(np.full(len(rows), _NO_VECTOR), near, compare(near), compare)
 
 
 def estimate_cosines(
@@ -128,10 +128,10 @@ def _estimate_by_signs(
     table[-1] = _NO_VECTOR
     compiled = kernels.COMPILED
     values = table[distances] if compiled is None else compiled.look_up(distances, table)
-    return _know(values, near, exact, compare)
+    return keep_exact(values, near, exact, compare)
 
 
-def _know(values: Floats, near: Ints, exact: Floats, compare: Compare) -> Estimates:
+def keep_exact(values: Floats, near: Ints, exact: Floats, compare: Compare) -> Estimates:
     """Estimates of which those at `near` are known."""
     known = np.zeros(len(values), np.bool_)
     values[near], known[near] = exact, True
@@ -160,4 +160,4 @@ def _estimate_by_sample(
     step = max(1, len(rows) // _SAMPLES)
     usual = np.median(compare(np.arange(0, len(rows), step)))
     values = np.where(rows >= 0, np.float32(usual), _NO_VECTOR).astype(np.float32)
-    return _know(values, near, compare(near), compare)
+    return keep_exact(values, near, compare(near), compare)

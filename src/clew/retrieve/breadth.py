@@ -33,7 +33,9 @@ _IMPORTANCE = frozenset(
     "crucial leading top".split()
 )
 _TOTALITY = frozenset("all every each various different".split())
-BREADTH_WORDS = _ORDERS | _GIVING | _SUMMARIES | _IMPORTANCE | _TOTALITY
+ORDERS = _ORDERS | _GIVING
+"""Verbs that a request may begin with instead of a question word."""
+BREADTH_WORDS = ORDERS | _SUMMARIES | _IMPORTANCE | _TOTALITY
 """They say that breadth is wanted, not of what."""
 _ONE_FACT = frozenset("who whom whose when where which how".split())
 # They may stand between "what are" and the word that says which: "the company's main …".

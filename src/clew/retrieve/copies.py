@@ -101,14 +101,16 @@ async def group_copies(ctx: Context, positions: Ints) -> tuple[Ints, Mask]:
     return group, exact
 
 
-async def describe_copies(ctx: Context, kept: Ints, copies: Ints) -> str:
-    """Say for the trace how many copies there are, of which documents, and which ones."""
+async def describe_copies(ctx: Context, kept: Ints, copies: Ints) -> TraceStep:
+    """Say in the trace of which documents copies are folded, which stay, and how many there are."""
     some = [*dict.fromkeys(kept.tolist())][:_NAMED], copies.tolist()[:_NAMED]
     read = await _read_whole_texts(ctx, [*some[0], *some[1]])
     names = [", ".join(read[at].name for at in ones if at in read) for ones in some]
-    count = "1 near copy" if len(copies) == 1 else f"{len(copies)} near copies"
     more = len(copies) - len(some[1])
-    return f"{count} folded: {names[1]}{f' and {more} more' if more else ''}, kept {names[0]}"
+    which = f"{names[1]}{f' and {more} more' if more else ''}, kept {names[0]}"
+    count = len(copies)
+    said = "1 near copy folded" if count == 1 else f"{count} near copies folded"
+    return TraceStep("copies", which, said, 0.0)
 
 
 async def count_unlike(ctx: Context, positions: Sequence[int]) -> int:

@@ -55,7 +55,7 @@ async def run_recipe(recipe: Step, ctx: Context, otherwise: Step | None = None) 
     try:
         found = await recipe(ctx, Found())
     except UnknownNameError as error:
-        if otherwise is None:
+        if otherwise is None or not ctx.view.count("chunk"):
             raise
         ctx.trace.append(TraceStep("link", "", str(error), 0.0))
         found = await otherwise(ctx, Found())

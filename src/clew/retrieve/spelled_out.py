@@ -1,7 +1,7 @@
 """Says in full what a question says in short and a graph in several relations.
 
-A grandmother is a parent's mother, where no relation is called so. Who has "a mother born in X" has
-one that was born there, and whose "parents include X" has X as a parent.
+Who has "a mother born in X" has one that was born there, and whose "parents include X" has X as a
+parent.
 """
 
 import re
@@ -11,13 +11,9 @@ from dataclasses import replace
 from clew.context import Context
 from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.question import locate_names
-from clew.retrieve.relation_vectors import is_same_end, load_short_texts
 from clew.text.irregular_verbs import BASE_OF_FORM
 from clew.text.word_forms import question_language, word_class
 
-_GRAND = re.compile(
-    r"\b(?P<great>(?:great[\s-]*)*)grand-?(?P<kin>[a-z]{3,})\b(?P<of>\s+of\b)?", re.IGNORECASE
-)
 _HAS = re.compile(
     r"\b(?:has|have|had)\s+(?:an?|the)\s+[\w-]+(?=\s+(?P<verb>[\w-]+))", re.IGNORECASE
 )
@@ -33,34 +29,10 @@ async def ask_plainly(ctx: Context, names: Sequence[str]) -> Context:
     ctx = await tidy_around_names(ctx, names)
     if question_language(ctx.question) != "en":
         return ctx
-    known = {word for label in await load_short_texts(ctx) for word in label.split()}
-    full = _spell_out_kin(ctx.question, known)
-    full = _HAS.sub(_relate, full)
+    full = _HAS.sub(_relate, ctx.question)
     full = _name_last(full, names)
     kept = len(locate_names(full, names)) == len(locate_names(ctx.question, names))
     return replace(ctx, question=full) if kept else ctx
-
-
-def _spell_out_kin(question: str, known: set[str]) -> str:
-    """Say "X's grandmother" as "X's parent's mother", where relations have a name for kin only.
-
-    `known` are the words of all relations.
-    """
-    if any(word.startswith("grand") for word in known):
-        return question
-
-    def spell(found: re.Match[str]) -> str:
-        kin = found["kin"].casefold()
-        young = is_same_end(kin, "child")
-        if not (young or is_same_end(kin, "parent") or kin in known):
-            return found[0]
-        step = "child" if young else "parent"
-        steps = 1 + found["great"].casefold().count("great")
-        if found["of"]:
-            return kin + f" of the {step}" * steps + found["of"]
-        return f"{step}'s " * steps + kin
-
-    return _GRAND.sub(spell, question)
 
 
 def _relate(found: re.Match[str]) -> str:

@@ -122,8 +122,8 @@ async def _fold_copies(
     copies = tuple(hit for at, hit in enumerate(hits) if group[at] != at and not exact[at])
     if len(kept) < len(hits):
         folded = np.flatnonzero(group != np.arange(len(group)))
-        said = await describe_copies(ctx, positions[group[folded]], positions[folded])
-        ctx.trace.append(TraceStep("copies", "", said, 0.0))
+        step = await describe_copies(ctx, positions[group[folded]], positions[folded])
+        ctx.trace.append(step)
     return kept, copies
 
 

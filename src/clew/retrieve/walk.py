@@ -37,7 +37,7 @@ _LOWEST = np.float32(-99.0)
 _RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
 _MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
 _MAX_RELEVANT = 100  # passages whose relevance decides anything
-_MAX_NEAR = 700  # passages and facts compared at once, where there are very many
+MAX_NEAR = 700  # passages and facts compared at once, where there are very many
 _SETTLED = 4  # times as many of the likeliest are compared exactly, where there are very many
 _MAX_KEPT_SUBJECTS = 20_000
 _MIN_WEIGHT = 0.05  # a passage below this weight passes nothing on
@@ -192,8 +192,8 @@ class Walk:
         """Compute the scores that do not depend on the walk."""
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
         target = (1 - self.rest) * question + self.rest * rest
-        ctx.compare_together("chunk", [target, question], _MAX_NEAR)
-        fits = await score_sentences(ctx, target, _MAX_NEAR)
+        ctx.compare_together("chunk", [target, question], MAX_NEAR)
+        fits = await score_sentences(ctx, target, MAX_NEAR)
         words = score_words(ctx)
         return _QuestionScores(question, fits, score_hybrid(ctx, question, words), words)
 
@@ -344,7 +344,7 @@ def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates
 
     Of very many chunks it is exact for the best ones, and for any other when it is asked for.
     """
-    near, lexical = ctx.estimates("chunk", question, most=_MAX_NEAR), words.total
+    near, lexical = ctx.estimates("chunk", question, most=MAX_NEAR), words.total
     ranges = *_measure_range(near.values), words.highest
     mixed = _mix_evenly(near.values, lexical, ranges)
     if near.known is not None:

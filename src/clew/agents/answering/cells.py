@@ -185,9 +185,10 @@ async def _measure_asked(ctx: Context, row: Row, thing: str, label: str) -> floa
         and not _says(split_words(row.around()), word)
         and len(word) > _FEW_LETTERS
     ]
-    if matched and not unsaid:
+    measured = _concept(table, ctx.question) in _MEASURED
+    if matched and not unsaid and not measured:
         return len(matched) / len(words)
-    if _concept(table, ctx.question) in _MEASURED:  # "how fast did the stones" asks for no stones
+    if measured:  # "how fast did the stones" asks for no stones
         rest = unsaid
     return await _measure_meaning(ctx, " ".join(rest), label) if label and rest else 0.0
 

@@ -3,7 +3,7 @@
 What announces steps seldom has the words of a question: "How do I swap the oil?" wants those under
 "Changing the oil". So the question's vector is compared with the titles and the lead of each list,
 and with its items; how near the best is, and how much nearer than the next, tells how sure it is
-(fitted by `bench.procedures`).
+(fitted by `bench.procedures`). Steps that lack a word of the question are quoted, not told as sure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.confidence import load_shipped_models
 from clew.agents.rules.question_analysis import find_wanted_block
+from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.wording import can_judge, judge
 from clew.text.structure import CRUMB_SEPARATOR, find_headings
@@ -28,6 +29,7 @@ _LIKELY, _POSSIBLE = 0.5, 0.05  # least probability by the model alone, and wher
 _ITEMS = 0.5  # how much the nearest item counts beside what announces the steps
 _MOST = 40  # lists that are compared
 _MOST_AHEAD, _ALONE = 0.2, 0.05  # lead over the next list that counts, and of the only list
+_UNSAID = 0.45  # probability at most where neither steps nor announcement say a word of a question
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ async def choose_steps(
         "told": _measure_told(ctx, best, passages),
     }
     chance = load_shipped_models()[MODEL](signals)
+    if not _says_all(ctx, best):
+        chance = min(chance, _UNSAID)
     if chance < LEAST:
         return None
     block = best.block
@@ -123,6 +127,14 @@ def _nearest_item(block: Block, cosines: Mapping[str, Sequence[Valued]]) -> floa
         if block.start <= start and end <= block.end and cosine > -1
     ]
     return max(inside, default=0.0)
+
+
+def _says_all(ctx: Context, best: _Near) -> bool:
+    """Whether every word of a question is said: vectors hardly tell "install" from "uninstall"."""
+    said = stem_words(f"{best.announced} {best.block.text}")
+    wanting = next(words for kind, words in table_for(ctx.question).blocks if kind == MODEL)
+    matter = wanting.sub(" ", ctx.question)  # "What are the steps to" says nothing of it
+    return all(word in said for word in weigh_words(ctx.view, matter))
 
 
 def _measure_told(ctx: Context, best: _Near, passages: Sequence[Passage]) -> float:

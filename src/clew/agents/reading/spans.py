@@ -11,9 +11,10 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.reader.span_reader import ReadSpan
+from clew.retrieve.breadth import ORDERS
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
 from clew.text.drawings import stands_on_rule
-from clew.text.names import name_key
+from clew.text.names import name_key, tokenize_question
 from clew.text.options import split_options
 from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
@@ -23,6 +24,8 @@ from clew.types import Citation, Passage
 
 _ARTICLES = frozenset(("a", "an", "the"))
 # Words that only hold a question together or order it; those that may name a relation stay.
+_ORDERING = ORDERS | frozenset("me us all every each of the".split())
+_IS_QUESTION = re.compile(r"\b(?:who|whom|whose|which|what|when|where|why|how|if|whether)\b", re.I)
 _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
     "born die died name named last first".split()
 )
@@ -116,11 +119,23 @@ def can_read(ctx: Context, question: str) -> bool:
     return known and is_read_language(question)
 
 
+def open_order(question: str) -> str:
+    """Return an order to list things as a question for them, which is what readers learn.
+
+    "List all sponsors of the race" reads as "sponsors of the race?".
+    """
+    t = tokenize_question(question)
+    if not t.keys or t.keys[0] not in ORDERS or _IS_QUESTION.search(question):
+        return question
+    first = next((at for at, key in enumerate(t.keys) if key not in _ORDERING), 0)
+    return f"{question[t.starts[first] :].rstrip('.?! ')}?" if first else question
+
+
 async def read_passages(
     ctx: Context, question: str, passages: Sequence[Passage], most: int = 8
 ) -> list[Reading]:
     """Read each passage alone, and each once; the best spans over all of them, best first."""
-    question, _ = split_options(question)  # options are no part of what is read for
+    question = open_order(split_options(question)[0])  # options are no part of what is read for
     if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
     known = ctx.spans_read
@@ -146,7 +161,7 @@ async def read_together(
     ctx: Context, question: str, passages: Sequence[Passage], most: int = 3
 ) -> list[Reading]:
     """Read passages in one window, for facts that meet in two of them."""
-    question, _ = split_options(question)  # options are no part of what is read for
+    question = open_order(split_options(question)[0])  # options are no part of what is read for
     if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
     if len(passages) == 1:  # the same window, which may be read already

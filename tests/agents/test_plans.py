@@ -108,6 +108,11 @@ def test_chinese_chains_and_comparisons() -> None:
     assert pair.join.options == ("甲城", "乙城")
 
 
+def test_what_is_denied_is_not_compared() -> None:
+    assert compared("Which is heavier, Ada or Bo?", "Ada", "Bo") is not None
+    assert compared("Which is not heavier, Ada or Bo?", "Ada", "Bo") is None
+
+
 @given(st.text(max_size=200), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
 def test_any_text_is_compared_or_left(text: str, spans: list[tuple[int, int]]) -> None:
     names = [(a, b) for a, b in spans if a < b <= len(text)]

@@ -22,10 +22,17 @@ from clew.retrieve.question import content_words
 from clew.store.array_files import keep_arrays, load_kept
 from clew.store.protocol import Arrays
 from clew.text.code_names import COMMAND, DEFINED, IDENTIFIER
-from clew.text.names import STOP_WORDS, Tokens, encode_token, name_key, tokenize
+from clew.text.names import (
+    STOP_WORDS,
+    Tokens,
+    encode_token,
+    name_key,
+    strip_disambiguation,
+    tokenize,
+)
 from clew.text.unicode import hash64
 
-_KEPT = "names written small"
+_KEPT = "names written small and passages"
 _MARKED = (DEFINED, IDENTIFIER, COMMAND)
 _FORMS = frozenset("_/$.:=")  # names with these are found by their form
 _MAX_WORDS = 6
@@ -38,6 +45,8 @@ class _SmallNames:
 
     entities: dict[int, int]
     firsts: frozenset[int]
+    passages: frozenset[int]
+    """Those that have all words of one of the names; the others are not read."""
 
     def find(self, text: str) -> Iterator[int]:
         """Yield the entities that a text names, the longest of those that overlap."""
@@ -84,7 +93,7 @@ async def _read_sentences(
     kept: dict[int, list[tuple[int, int]]] = view.memo.setdefault("small names read", {})
     if len(kept) > _MAX_READ:
         kept.clear()
-    missing = [at for at in rows.tolist() if at not in kept]
+    missing = [at for at in rows.tolist() if at in names.passages and at not in kept]
     links = view.links("chunk_fact")
     facts = {at: links.row(at).tolist() for at in missing}
     fetched = await fetch_facts(ctx, sorted({one for some in facts.values() for one in some}))
@@ -97,7 +106,7 @@ async def _read_sentences(
             for entity in names.find(fetched[fact].text)
             if entity not in own
         ]
-    return {at: kept[at] for at in rows.tolist()}
+    return {at: kept.get(at, []) for at in rows.tolist()}
 
 
 async def _load_names(ctx: Context) -> _SmallNames:
@@ -111,7 +120,8 @@ async def _load_names(ctx: Context) -> _SmallNames:
             if large:
                 keep_arrays(view.arrays, _KEPT, dict(held))
         entities = dict(zip(held["hashes"].tolist(), held["entities"].tolist(), strict=True))
-        view.memo[_KEPT] = _SmallNames(entities, frozenset(held["firsts"].tolist()))
+        passages = frozenset(held["passages"].tolist())
+        view.memo[_KEPT] = _SmallNames(entities, frozenset(held["firsts"].tolist()), passages)
     found: _SmallNames = view.memo[_KEPT]
     return found
 
@@ -124,17 +134,23 @@ async def _choose_names(ctx: Context) -> Arrays:
     some = [*titles.tolist(), *terms.tolist()]
     labels = await ctx.snapshot.entity_labels([int(keys[at]) for at in some])
     chosen: dict[int, tuple[int, int]] = {}
+    passages = [np.zeros(0, np.int64)]
     for number, at in enumerate(some):
         label = labels.get(int(keys[at]))
-        name = label.name if label else ""
+        name = strip_disambiguation(label.name) if label else ""
         by_form = number >= len(titles) and not _FORMS.isdisjoint(name)
-        if not by_form and is_written_small(name) and _is_rare(view, name):
+        if by_form or not is_written_small(name):
+            continue
+        together = view.bm25.chunks_with_all(content_words(name))
+        if _is_rare(view, len(together)):
             words = name_key(name)
             chosen.setdefault(hash64(words), (at, encode_token(words.split()[0])))
+            passages.append(together)
     return {
         "hashes": np.array(list(chosen), np.uint64),
         "entities": np.array([at for at, _ in chosen.values()], np.int64),
         "firsts": np.array([first for _, first in chosen.values()], np.int64),
+        "passages": np.unique(np.concatenate(passages)).astype(np.int64),
     }
 
 
@@ -159,7 +175,6 @@ def _says_something(t: Tokens, at: int) -> bool:
     return key.isalpha() and key not in STOP_WORDS and not t.upper[at] and not t.unspaced[at]
 
 
-def _is_rare(view: View, name: str) -> bool:
-    """Whether few passages have the words of a name together."""
-    together = np.array([len(view.bm25.chunks_with_all(content_words(name)))])
-    return bool(name_rarities(together, view.count("chunk"))[0] > MIN_RARITY)
+def _is_rare(view: View, passages: int) -> bool:
+    """Whether so few passages have the words of a name together that it is specific."""
+    return bool(name_rarities(np.array([passages]), view.count("chunk"))[0] > MIN_RARITY)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clew.agents.citing.entailment import is_negated
 from clew.agents.core.plan import JoinKind
 from clew.agents.rules.table import OperatorRule, RuleTable, table_for
 from clew.retrieve.question import QUESTION_WORDS
@@ -48,7 +49,7 @@ def find_comparison(question: str, names: Spans) -> Comparison | None:
     options = (question[slice(*a)].strip(), question[slice(*b)].strip())
     rest = f"{question[: a[0]]} {question[a[1] : b[0]]} {question[b[1] :]}"
     rule = _find_rule(rest, table, polar=polar, either=connector == "or")
-    if rule is None:
+    if rule is None or (is_negated(rest) and not polar):  # "Which is not heavier?"
         return None
     said = _strip_operator(rest, rule, table)
     if rule.how not in ("same", "both") and polar and connector == "and":

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from clew.graph.csr import Csr, Ints, Mask, expand_ranges, isin_sorted, row_starts, sorted_unique
 
-_HEAD, _TAIL = 2, 3  # role codes, as the weights of the incidences
+HEAD_CODE, TAIL_CODE = 2, 3
+"""Role codes, as the weights of the incidences."""
 _MAX_INSPECTED = 1 << 18  # facts of a hub whose labels are read
 MAX_FACTS = 4096  # facts followed per entity
 MAX_ENDS = 128  # end entities from which a path is extended
@@ -68,10 +69,12 @@ def expand_entities(ways: FactGraph, entities: Ints, most: int = MAX_FACTS) -> E
     other = ways.members.weights[edge].astype(np.int64)
     source, fact, role = source[at], fact[at], role[at]
     label = ways.labels[fact].astype(np.int64)
-    back = (role == _TAIL) | ((other == _HEAD) & (role != _HEAD))
+    back = (role == TAIL_CODE) | ((other == HEAD_CODE) & (role != HEAD_CODE))
     code = np.where(label < 0, (ways.relation_count + fact) * 2, label * 2 + back)
     # An entity that is head and tail of one fact steps to itself; a member never steps to itself.
-    loop = ((role == _HEAD) & (other == _TAIL)) | ((role == _TAIL) & (other == _HEAD))
+    loop = ((role == HEAD_CODE) & (other == TAIL_CODE)) | (
+        (role == TAIL_CODE) & (other == HEAD_CODE)
+    )
     keep = (target != entities[source]) | loop
     return Edges(source[keep], fact[keep], target[keep], code[keep])
 

@@ -33,18 +33,18 @@ class Clause:
         return self.span[1] - self.span[0]
 
 
-_ASKING = frozenset("who whom whose which what when where why how".split())
-_WHETHER = frozenset(("if", "whether"))
+ASKING = frozenset("who whom whose which what when where why how".split())
+WHETHER = frozenset(("if", "whether"))
 _ADDRESSING = frozenset(
     "i you u me we us my your ur somebody someone anybody anyone everybody everyone".split()
 )
 _VERBS = frozenset("is are was were did does do has have had can could will would".split())
-_BEGINNING = _ASKING | _WHETHER | _VERBS  # words that a question may begin with
+_BEGINNING = ASKING | WHETHER | _VERBS  # words that a question may begin with
 _OBJECTS = frozenset(("me", "us"))
 _NEED_VERB = frozenset("do does did can could will would may might must should".split())
 _POSSESSIVE = frozenset(("s",))  # of "Ada's", a token of its own
 # Words that need what follows them.
-_DANGLING = _VERBS | _NEED_VERB | _WHETHER | STOP_WORDS | frozenset("when whenever once".split())
+_DANGLING = _VERBS | _NEED_VERB | WHETHER | STOP_WORDS | frozenset("when whenever once".split())
 _JOINING = frozenset(("but", "and", "so"))  # "sorry to bother you, but who …"
 _MAX_WORDS = 14  # of a clause that may be courtesy
 _LEAST_LEFT = 2  # words that a question keeps
@@ -93,7 +93,7 @@ async def _leave_out_sentences(ctx: Context, question: str) -> str:
     if len(spans) < 2 or not can_judge(ctx, question):
         return question
     asking = [span for span in spans if "?" in question[t.ends[span[1] - 1] :][:2]]
-    asking = asking or [span for span in spans if not _ASKING.isdisjoint(t.keys[slice(*span)])]
+    asking = asking or [span for span in spans if not ASKING.isdisjoint(t.keys[slice(*span)])]
     asking = asking or [max(spans, key=lambda span: span[1] - span[0])]
     # "Good old Oak Hall. Who built it?": what asks names nothing itself.
     lone = all(_names_nothing(t, *span) for span in asking)
@@ -192,7 +192,7 @@ def _take_outer(t: Tokens, clauses: Sequence[Clause]) -> list[Clause]:
     taken: list[Clause] = []
     for clause in clauses:
         first, last = clause.span
-        if not _ASKING.isdisjoint(t.keys[first:last]) or not _names_nothing(t, first, last):
+        if not ASKING.isdisjoint(t.keys[first:last]) or not _names_nothing(t, first, last):
             break
         taken.append(clause)
     return taken
@@ -249,7 +249,7 @@ def _find_openings(t: Tokens, clauses: Sequence[Clause]) -> Iterator[tuple[Span,
         first, last = clause.span
         least = 2 if first else 1  # "…, and why" goes on
         begins = [at for at in range(first + least, last - 1) if t.keys[at] in _BEGINNING]
-        asks = next((at for at in begins if t.keys[at] in _ASKING), last)
+        asks = next((at for at in begins if t.keys[at] in ASKING), last)
         told = next((at for at in range(first + 2, asks) if t.keys[at] in ("me", "us")), last)
         # "can u tell me were they …", where "were" is a slip
         begins += [told + 1] if told + 1 < asks else []

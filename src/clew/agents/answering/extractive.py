@@ -22,7 +22,7 @@ from clew.agents.answering.quote_block import (
     quote_block,
 )
 from clew.agents.answering.steps import choose_steps
-from clew.agents.answering.units import stem_words, weigh_words
+from clew.agents.answering.units import stem_words, weigh_told, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal, quote_chain
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
@@ -174,18 +174,14 @@ def quote_under(ctx: Context, evidence: Evidence) -> Answer | None:
 def _tells_rare_words(ctx: Context, block: Citation, passages: Sequence[Passage]) -> bool:
     """Whether what announces a block has the question's rarer words.
 
-    Steps to install something have all words but one of a question how to remove it. Words that
-    no passage has say nothing.
+    Steps to install something have all words but one of a question how to remove it.
     """
     home = next((passage for passage in passages if passage.id == block.chunk), None)
     if home is None:
         return True
-    said = stem_words(find_announcement(home, block.start - home.start))
-    words = weigh_words(ctx.view, ctx.question)
-    held = stem_words(" ".join(f"{p.title} {p.heading} {p.text}" for p in passages))
-    known = {word: weight for word, weight in words.items() if word in held}
-    told = sum(weight for word, weight in known.items() if word in said)
-    return told >= _MIN_TOLD * sum(known.values())
+    announced = find_announcement(home, block.start - home.start)
+    told, known = weigh_told(ctx.view, ctx.question, announced, passages)
+    return told >= _MIN_TOLD * known
 
 
 async def _read_candidate(ctx: Context, evidence: Evidence) -> tuple[Note | None, float]:

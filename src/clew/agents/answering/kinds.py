@@ -8,7 +8,7 @@ import numpy as np
 from clew.agents.answering.path_check import Verdict
 from clew.context import Context
 from clew.graph.csr import Ints
-from clew.graph.traverse import FactGraph
+from clew.graph.traverse import HEAD_CODE, TAIL_CODE, FactGraph
 from clew.retrieve.breadth import wants_breadth
 from clew.retrieve.claim_sides import Sides, read_tail
 from clew.retrieve.graph_cache import build_traversal
@@ -19,7 +19,6 @@ from clew.retrieve.verb_sides import share_start
 from clew.types import Path
 
 _MOST_FACTS = 4096  # facts of a relation whose ends are listed
-_HEAD, _TAIL = 2, 3  # role codes
 _LIST_WORDS = 2  # content words of "list all owners"
 
 
@@ -65,8 +64,10 @@ def _list_ends(ways: FactGraph, relation: int) -> tuple[Path, ...]:
     facts: Ints = np.flatnonzero(ways.labels == relation)[:_MOST_FACTS].astype(np.int64)
     at, edge = ways.members.edges_of(facts)
     roles, members = ways.members.weights[edge], ways.members.columns[edge]
-    head = dict(zip(at[roles == _HEAD].tolist(), members[roles == _HEAD].tolist(), strict=True))
-    tails = zip(at[roles == _TAIL].tolist(), members[roles == _TAIL].tolist(), strict=True)
+    head = dict(
+        zip(at[roles == HEAD_CODE].tolist(), members[roles == HEAD_CODE].tolist(), strict=True)
+    )
+    tails = zip(at[roles == TAIL_CODE].tolist(), members[roles == TAIL_CODE].tolist(), strict=True)
     paths = {
         tail: Path((head[place], tail), (int(facts[place]),), 1.0, ASKED_MARK)
         for place, tail in tails

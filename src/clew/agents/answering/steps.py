@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.agents.answering.quote_block import Block, asks_passive, find_blocks, is_table
-from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_words
+from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_told, weigh_words
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.confidence import load_shipped_models
 from clew.agents.rules.question_analysis import find_wanted_block
@@ -76,11 +76,12 @@ async def choose_steps(
         return None
     best = ranked[0]
     ahead = best.score - ranked[1].score if len(ranked) > 1 else _ALONE
+    told, known = weigh_told(ctx.view, ctx.question, best.announced, passages)
     signals = {
         "announcement": best.announcement,
         "item": best.item,
         "ahead": min(_MOST_AHEAD, ahead),
-        "told": _measure_told(ctx, best, passages),
+        "told": told / (known or 1.0),
     }
     chance = load_shipped_models()[MODEL](signals)
     if not _says_all(ctx, best):
@@ -135,13 +136,3 @@ def _says_all(ctx: Context, best: _Near) -> bool:
     wanting = next(words for kind, words in table_for(ctx.question).blocks if kind == MODEL)
     matter = wanting.sub(" ", ctx.question)  # "What are the steps to" says nothing of it
     return all(word in said for word in weigh_words(ctx.view, matter))
-
-
-def _measure_told(ctx: Context, best: _Near, passages: Sequence[Passage]) -> float:
-    """Return the weight of the question's words in an announcement, of those that are known."""
-    held = stem_words(" ".join(f"{p.title} {p.heading} {p.text}" for p in passages))
-    words = weigh_words(ctx.view, ctx.question)
-    known = {word: weight for word, weight in words.items() if word in held}
-    said = stem_words(best.announced)
-    told = sum(weight for word, weight in known.items() if word in said)
-    return told / (sum(known.values()) or 1.0)

@@ -181,6 +181,19 @@ def stem_words(text: str) -> frozenset[str]:
     return frozenset(word[:STEM] for word in split_words(text))
 
 
+def weigh_told(
+    view: View, question: str, said: str, passages: Sequence[Passage]
+) -> tuple[float, float]:
+    """Return the weight of the question's words that a text says, and of those that are known.
+
+    Words that no passage has say nothing.
+    """
+    held = stem_words(" ".join(f"{p.title} {p.heading} {p.text}" for p in passages))
+    known = {word: weight for word, weight in weigh_words(view, question).items() if word in held}
+    stems = stem_words(said)
+    return sum(weight for word, weight in known.items() if word in stems), sum(known.values())
+
+
 def weigh_words(view: View, question: str) -> dict[str, float]:
     """Return the beginnings of the question's words with their rarity; sums to 1."""
     exact = [word for term in find_exact_terms(question) for word in split_words(term)]

@@ -12,6 +12,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.reader.span_reader import ReadSpan
 from clew.retrieve.breadth import ORDERS
+from clew.retrieve.courtesy import ASKING, WHETHER
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
 from clew.text.drawings import stands_on_rule
 from clew.text.names import name_key, tokenize_question
@@ -24,8 +25,8 @@ from clew.types import Citation, Passage
 
 _ARTICLES = frozenset(("a", "an", "the"))
 # Words that only hold a question together or order it; those that may name a relation stay.
+_ASKING = ASKING | WHETHER
 _ORDERING = ORDERS | frozenset("me us all every each of the".split())
-_IS_QUESTION = re.compile(r"\b(?:who|whom|whose|which|what|when|where|why|how|if|whether)\b", re.I)
 _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
     "born die died name named last first".split()
 )
@@ -125,7 +126,7 @@ def open_order(question: str) -> str:
     "List all sponsors of the race" reads as "sponsors of the race?".
     """
     t = tokenize_question(question)
-    if not t.keys or t.keys[0] not in ORDERS or _IS_QUESTION.search(question):
+    if not t.keys or t.keys[0] not in ORDERS or not _ASKING.isdisjoint(t.keys):
         return question
     first = next((at for at, key in enumerate(t.keys) if key not in _ORDERING), 0)
     return f"{question[t.starts[first] :].rstrip('.?! ')}?" if first else question

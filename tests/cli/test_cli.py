@@ -80,6 +80,12 @@ def test_search_json_keeps_its_contract(house: Path) -> None:
     assert len(found["chunks"]) == 2
 
 
+def test_search_prints_a_title_once(house: Path) -> None:
+    said = clew("search", "Who designed the Marrow Bridge?", "-k", "1", cwd=house)
+    assert said.splitlines()[0].startswith("1. Marrow Bridge")
+    assert said.splitlines()[1].strip() == "The Marrow Bridge was designed by Ilse Brandvik."
+
+
 def test_ask_json_keeps_its_contract(house: Path) -> None:
     asked = "In which town was the designer of the Marrow Bridge born?"
     found = json.loads(clew("ask", asked, "--json", cwd=house))

@@ -145,7 +145,14 @@ def _print_passage(number: int, passage: Passage) -> None:
     where = _format_span(passage)
     title = f"[bold]{escape(passage.title)}[/bold]  " if passage.title else ""
     out.print(f"{number}. {title}[cyan]{escape(where)}[/cyan] [dim]score {passage.score:.3f}[/dim]")
-    out.print(f"   {escape(_flatten(passage.text, _SHOWN_TEXT))}")
+    out.print(f"   {escape(_flatten(_drop_title(passage), _SHOWN_TEXT))}")
+
+
+def _drop_title(passage: Passage) -> str:
+    """Return the text without a first line that only repeats the title printed above it."""
+    first, _, rest = passage.text.lstrip().partition("\n")
+    repeated = passage.title and first.strip("#= \t") == passage.title
+    return rest if repeated and rest.strip() else passage.text
 
 
 def format_place(doc: str, start: int, end: int) -> str:

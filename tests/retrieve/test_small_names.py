@@ -9,6 +9,7 @@ from clew.config import Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.retrieve import small_names
+from clew.retrieve.pack import fetch_facts
 from clew.retrieve.small_names import is_written_small
 from clew.store.protocol import Arrays
 from clew.store.sqlite.store import SqliteStore
@@ -77,7 +78,6 @@ async def test_only_passages_with_a_name_in_a_row_have_their_facts_read(
     kb = await _open(tmp_path)
     await kb.add([tmp_path / "apart.md"])
     asked: list[str] = []
-    fetch_facts = small_names.fetch_facts
 
     async def note(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
         found = await fetch_facts(ctx, positions)

@@ -1,6 +1,6 @@
 """Titles and defined terms are names in other documents too, however these write them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,15 +29,15 @@ PAGES = {
 }
 
 
-async def _open(folder: Path) -> KnowledgeBase:
-    for name, text in PAGES.items():
+async def _open(folder: Path, pages: Mapping[str, str] = PAGES) -> KnowledgeBase:
+    for name, text in pages.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     kb = KnowledgeBase(
         SqliteStore(folder / "kb", create=True, durable=False),
         Settings(kb=folder / "kb"),
         HashEmbed(),
     )
-    await kb.add([folder / f"{name}.md" for name in PAGES])
+    await kb.add([folder / f"{name}.md" for name in pages])
     return kb
 
 
@@ -106,3 +106,11 @@ async def test_names_that_are_kept_are_found_by_the_next_process(
     store = SqliteStore(tmp_path / "kb", durable=False)
     again = KnowledgeBase(store, Settings(kb=tmp_path / "kb"), HashEmbed())
     assert (await again.search(question, k=4, recipe="clew")).evidence == first.evidence
+
+
+async def test_a_name_in_the_plural_is_followed_too(tmp_path: Path) -> None:
+    several = "# Order 77\n\nOrder 77 went wrong. The cause was a crack in the batch-ovens."
+    kb = await _open(tmp_path, {**PAGES, "order-77": several})
+    found = await kb.search("Who led the maker of what broke in Order 77?", k=4, recipe="clew")
+    steps = {entity for path in found.evidence.paths for entity in path.entities}
+    assert "batch-oven" in steps

@@ -105,7 +105,9 @@ async def _read_sentences(
     if missing := [at for at in wanted if at not in kept]:
         texts = await fetch_chunks(ctx, missing)
         said = [at for at, one in texts.items() if names.may_name(at, f"{one.title} {one.text}")]
-        kept.update(dict.fromkeys(missing, []) | await _read_facts(ctx, said, names))
+        kept.update(dict.fromkeys(missing, []))
+        if said:
+            kept.update(await _read_facts(ctx, said, names))
     return {at: kept[at] for at in wanted if kept[at]}
 
 
@@ -164,7 +166,8 @@ async def _choose_names(ctx: Context) -> Arrays:
         together = view.bm25.chunks_with_all(content_words(name))
         if _is_rare(view, len(together)):
             entities.setdefault(name_key(name), at)
-            places.setdefault(name_key(name), []).append(together)
+            several = view.bm25.chunks_with_all(content_words(f"{name}s"))
+            places.setdefault(name_key(name), []).extend([together, several])
     links = view.links("chunk_entity")
     pairs = [
         (passage, which)

@@ -1,14 +1,20 @@
 """Titles and defined terms are names in other documents too, however these write them."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from clew.config import Settings
+from clew.context import Context
 from clew.engine import KnowledgeBase
+from clew.retrieve import small_names
+from clew.retrieve.pack import fetch_facts
 from clew.retrieve.small_names import is_written_small
+from clew.store.protocol import Arrays
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
+from clew.types import Fact
 
 PAGES = {
     "order-77": "# Order 77\n\nOrder 77 went wrong. The cause was a crack in the batch-oven.",
@@ -23,15 +29,15 @@ PAGES = {
 }
 
 
-async def _open(folder: Path) -> KnowledgeBase:
-    for name, text in PAGES.items():
+async def _open(folder: Path, pages: Mapping[str, str] = PAGES) -> KnowledgeBase:
+    for name, text in pages.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     kb = KnowledgeBase(
         SqliteStore(folder / "kb", create=True, durable=False),
         Settings(kb=folder / "kb"),
         HashEmbed(),
     )
-    await kb.add([folder / f"{name}.md" for name in PAGES])
+    await kb.add([folder / f"{name}.md" for name in pages])
     return kb
 
 
@@ -60,3 +66,51 @@ def test_only_names_of_several_words_without_capitals_are_looked_for(
     name: str, expected: bool
 ) -> None:
     assert is_written_small(name) is expected
+
+
+async def test_only_passages_with_a_name_in_a_row_have_their_facts_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apart.md").write_text(
+        "# Apart\n\nOrder 77 was an oven job. Each batch of bricks went to Tanner Bay.",
+        encoding="utf-8",
+    )
+    kb = await _open(tmp_path)
+    await kb.add([tmp_path / "apart.md"])
+    asked: list[str] = []
+
+    async def note(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
+        found = await fetch_facts(ctx, positions)
+        asked.extend(fact.text for fact in found.values())
+        return found
+
+    monkeypatch.setattr(small_names, "fetch_facts", note)
+    await kb.search("Who led the maker of what broke in Order 77?", k=4, recipe="clew")
+    assert any("batch-oven" in text for text in asked)
+    assert not any("bricks" in text for text in asked)
+
+
+async def test_names_that_are_kept_are_found_by_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_names, "MIN_KEPT", 1)
+    question = "Who led the maker of what broke in Order 77?"
+    kb = await _open(tmp_path)
+    first = await kb.search(question, k=4, recipe="clew")
+    await kb.close()
+
+    async def choose(_: Context) -> Arrays:
+        raise AssertionError("chosen again")
+
+    monkeypatch.setattr(small_names, "_choose_names", choose)
+    store = SqliteStore(tmp_path / "kb", durable=False)
+    again = KnowledgeBase(store, Settings(kb=tmp_path / "kb"), HashEmbed())
+    assert (await again.search(question, k=4, recipe="clew")).evidence == first.evidence
+
+
+async def test_a_name_in_the_plural_is_followed_too(tmp_path: Path) -> None:
+    several = "# Order 77\n\nOrder 77 went wrong. The cause was a crack in the batch-ovens."
+    kb = await _open(tmp_path, {**PAGES, "order-77": several})
+    found = await kb.search("Who led the maker of what broke in Order 77?", k=4, recipe="clew")
+    steps = {entity for path in found.evidence.paths for entity in path.entities}
+    assert "batch-oven" in steps

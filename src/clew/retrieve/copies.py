@@ -12,6 +12,7 @@ title or the name of the document ("v12").
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 from zlib import crc32
@@ -60,7 +61,7 @@ _Pieces = Mapping[int, frozenset[str]]
 """The beginnings of the words of each sentence or line, by a number for all its words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _OwnText:
     """What two passages are compared by."""
 
@@ -69,7 +70,13 @@ class _OwnText:
     """A number for each run of words of a sentence; those of `words` tell which numbers."""
     sample: frozenset[int]
     """Some of the runs, the same in all texts that have them; enough to tell most pairs apart."""
-    pieces: _Pieces
+    split: Sequence[Sequence[str]]
+    """The words of each sentence or line."""
+
+    @cached_property
+    def pieces(self) -> _Pieces:
+        """Made where it is asked for: few passages have much the same text as another one."""
+        return {crc32(" ".join(one).encode()): _find_beginnings(one) for one in self.split}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +274,7 @@ def _read_own_text(chunk: Chunk) -> _OwnText:
     runs = frozenset(run for piece in pieces for run in _number_runs(piece))
     sample = frozenset(run for run in runs if run % _SAMPLED == 0)
     words = frozenset(word for piece in pieces for word in piece)
-    said = {crc32(" ".join(piece).encode()): _find_beginnings(piece) for piece in pieces}
-    return _OwnText(words, runs, sample, said)
+    return _OwnText(words, runs, sample, pieces)
 
 
 def _number_runs(words: Sequence[str]) -> Iterator[int]:

@@ -5,19 +5,21 @@ document is a name in the others too, however they write it, where it is specifi
 which few passages have together. Such names are looked up in the sentences that a walk reaches.
 """
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Ints
+from clew.graph.csr import Ints, isin_sorted, sorted_unique
 from clew.graph.page_owners import MIN_RARITY, name_rarities
 from clew.index.view import MIN_KEPT, View
 from clew.retrieve.labels import type_names
 from clew.retrieve.mentions import SURE_CLAIM, Mentions, find_mentions, is_followable
-from clew.retrieve.pack import fetch_facts
+from clew.retrieve.pack import fetch_chunks, fetch_facts
 from clew.retrieve.question import content_words
 from clew.store.array_files import keep_arrays, load_kept
 from clew.store.protocol import Arrays
@@ -25,36 +27,34 @@ from clew.text.code_names import COMMAND, DEFINED, IDENTIFIER
 from clew.text.names import (
     STOP_WORDS,
     Tokens,
-    encode_token,
+    loose_key,
     name_key,
     strip_disambiguation,
     tokenize,
 )
-from clew.text.unicode import hash64
 
-_KEPT = "names written small and passages"
+_KEPT = "names written small by passage"
 _MARKED = (DEFINED, IDENTIFIER, COMMAND)
 _FORMS = frozenset("_/$.:=")  # names with these are found by their form
 _MAX_WORDS = 6
 _MAX_READ = 20_000  # passages whose names are kept
+_SMALL_WORD = re.compile(r"[\W_][a-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class _SmallNames:
-    """Names that may be written small: entities by the hash of the name, and first words."""
+    """Names that may be written small: entities by the key of the name, and first words."""
 
-    entities: dict[int, int]
-    firsts: frozenset[int]
-    passages: frozenset[int]
-    """Those that have all words of one of the names; the others are not read."""
+    entities: dict[str, int]
+    firsts: frozenset[str]
+    candidates: dict[int, list[str]]
+    """By passage the names whose words it all has, without a mention; others are not read."""
 
     def find(self, text: str) -> Iterator[int]:
         """Yield the entities that a text names, the longest of those that overlap."""
         t, at = tokenize(text), 0
         while at < len(t):
-            size, entity = (
-                self._find_at(t, at) if encode_token(t.keys[at]) in self.firsts else (1, -1)
-            )
+            size, entity = self._find_at(t, at) if t.keys[at] in self.firsts else (1, -1)
             if entity >= 0:
                 yield entity
             at += size
@@ -64,9 +64,16 @@ class _SmallNames:
         for size in range(min(_MAX_WORDS, len(t) - at), 1, -1):
             key = t.key(at, at + size)
             for form in (key, key.removesuffix("s")):
-                if (entity := self.entities.get(hash64(form))) is not None:
+                if (entity := self.entities.get(form)) is not None:
                     return size, entity
         return 1, -1
+
+    def may_name(self, passage: int, text: str) -> bool:
+        """Whether a passage with this text has the words of one of its candidates in a row."""
+        words = f" {loose_key(text)} "
+        return any(
+            f" {name} " in words or f" {name}s " in words for name in self.candidates[passage]
+        )
 
 
 async def find_all_mentions(ctx: Context, rows: Ints, known: Ints) -> Mentions:
@@ -77,10 +84,12 @@ async def find_all_mentions(ctx: Context, rows: Ints, known: Ints) -> Mentions:
     if not names.entities or not len(rows):
         return stated
     found = await _read_sentences(ctx, rows, names)
-    triples = [(row, *one) for row, at in enumerate(rows.tolist()) for one in found[at]]
+    if not found:
+        return stated
+    triples = [(row, *one) for row, at in enumerate(rows.tolist()) for one in found.get(at, ())]
     row, entity, fact = np.array(triples, np.int64).reshape(-1, 3).T
     count = view.count("entity")
-    is_new = ~np.isin(row * count + entity, stated.row * count + stated.entity)
+    is_new = ~isin_sorted(row * count + entity, np.sort(stated.row * count + stated.entity))
     small = Mentions(row, entity, fact)
     return stated + small.select(is_new & is_followable(view, entity, known))
 
@@ -88,25 +97,38 @@ async def find_all_mentions(ctx: Context, rows: Ints, known: Ints) -> Mentions:
 async def _read_sentences(
     ctx: Context, rows: Ints, names: _SmallNames
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return for each passage the names in its sentences, with the sentence; kept."""
-    view = ctx.view
-    kept: dict[int, list[tuple[int, int]]] = view.memo.setdefault("small names read", {})
+    """Return for passages that name some the names in their sentences, with the sentence; kept."""
+    kept: dict[int, list[tuple[int, int]]] = ctx.view.memo.setdefault("small names read", {})
     if len(kept) > _MAX_READ:
         kept.clear()
-    missing = [at for at in rows.tolist() if at in names.passages and at not in kept]
-    links = view.links("chunk_fact")
-    facts = {at: links.row(at).tolist() for at in missing}
+    wanted = [at for at in rows.tolist() if at in names.candidates]
+    if missing := [at for at in wanted if at not in kept]:
+        texts = await fetch_chunks(ctx, missing)
+        said = [at for at, one in texts.items() if names.may_name(at, f"{one.title} {one.text}")]
+        kept.update(dict.fromkeys(missing, []))
+        if said:
+            kept.update(await _read_facts(ctx, said, names))
+    return {at: kept[at] for at in wanted if kept[at]}
+
+
+async def _read_facts(
+    ctx: Context, passages: Sequence[int], names: _SmallNames
+) -> dict[int, list[tuple[int, int]]]:
+    """Return the names that the facts of each passage say, other than those found by rules."""
+    links, mentioned = ctx.view.links("chunk_fact"), ctx.view.links("chunk_entity")
+    facts = {at: links.row(at).tolist() for at in passages}
     fetched = await fetch_facts(ctx, sorted({one for some in facts.values() for one in some}))
+    found: dict[int, list[tuple[int, int]]] = {}
     for at, some in facts.items():
-        own = set(view.links("chunk_entity").row(at).tolist())
-        kept[at] = [
+        own = set(mentioned.row(at).tolist())
+        found[at] = [
             (entity, fact)
             for fact in some
             if fact in fetched
             for entity in names.find(fetched[fact].text)
             if entity not in own
         ]
-    return {at: kept.get(at, []) for at in rows.tolist()}
+    return found
 
 
 async def _load_names(ctx: Context) -> _SmallNames:
@@ -119,50 +141,78 @@ async def _load_names(ctx: Context) -> _SmallNames:
             held = await _choose_names(ctx)
             if large:
                 keep_arrays(view.arrays, _KEPT, dict(held))
-        entities = dict(zip(held["hashes"].tolist(), held["entities"].tolist(), strict=True))
-        passages = frozenset(held["passages"].tolist())
-        view.memo[_KEPT] = _SmallNames(entities, frozenset(held["firsts"].tolist()), passages)
+        view.memo[_KEPT] = _unpack_names(held)
     found: _SmallNames = view.memo[_KEPT]
     return found
 
 
+def _unpack_names(held: Arrays) -> _SmallNames:
+    names = held["names"].tobytes().decode().split("\n") if len(held["names"]) else []
+    candidates: dict[int, list[str]] = defaultdict(list)
+    for passage, which in zip(held["passages"].tolist(), held["which"].tolist(), strict=True):
+        candidates[passage].append(names[which])
+    return _SmallNames(
+        dict(zip(names, held["entities"].tolist(), strict=True)),
+        frozenset(name.split()[0] for name in names),
+        dict(candidates),
+    )
+
+
 async def _choose_names(ctx: Context) -> Arrays:
+    """Return keys and entities of specific names, and in which passages they may stand."""
+    view = ctx.view
+    entities, places = dict[str, int](), dict[str, list[Ints]]()
+    for at, name in await _read_names(ctx):
+        together = view.bm25.chunks_with_all(content_words(name))
+        if _is_rare(view, len(together)):
+            entities.setdefault(name_key(name), at)
+            several = view.bm25.chunks_with_all(content_words(f"{name}s"))
+            places.setdefault(name_key(name), []).extend([together, several])
+    links = view.links("chunk_entity")
+    pairs = [
+        (passage, which)
+        for which, (name, at) in enumerate(entities.items())
+        for passage in sorted_unique(np.concatenate(places[name])).tolist()
+        if at not in links.row(passage)
+    ]
+    passages, which = np.array(pairs, np.int64).reshape(-1, 2).T
+    return {
+        "names": np.frombuffer("\n".join(entities).encode(), np.uint8),
+        "entities": np.array(list(entities.values()), np.int64),
+        "passages": passages,
+        "which": which,
+    }
+
+
+async def _read_names(ctx: Context) -> list[tuple[int, str]]:
+    """Return titles and marked terms that may be written small, as positions and names."""
     view, keys = ctx.view, ctx.view.keys("entity")
     titles = _find_titles(view)
     marked = [at for at, name in enumerate(await type_names(ctx)) if name in _MARKED]
-    terms = np.setdiff1d(np.flatnonzero(np.isin(view.types, marked)), titles)
+    terms = np.flatnonzero(isin_sorted(view.types, np.array(marked, np.int64)))
+    terms = terms[~isin_sorted(terms, titles)]
     some = [*titles.tolist(), *terms.tolist()]
-    labels = await ctx.snapshot.entity_labels([int(keys[at]) for at in some])
-    chosen: dict[int, tuple[int, int]] = {}
-    passages = [np.zeros(0, np.int64)]
-    for number, at in enumerate(some):
-        label = labels.get(int(keys[at]))
-        name = strip_disambiguation(label.name) if label else ""
+    read = await ctx.snapshot.entity_names(keys[some].tolist())
+    found = []
+    for number, (at, key) in enumerate(zip(some, keys[some].tolist(), strict=True)):
+        name = strip_disambiguation(read.get(key, ""))
         by_form = number >= len(titles) and not _FORMS.isdisjoint(name)
-        if by_form or not is_written_small(name):
-            continue
-        together = view.bm25.chunks_with_all(content_words(name))
-        if _is_rare(view, len(together)):
-            words = name_key(name)
-            chosen.setdefault(hash64(words), (at, encode_token(words.split()[0])))
-            passages.append(together)
-    return {
-        "hashes": np.array(list(chosen), np.uint64),
-        "entities": np.array([at for at, _ in chosen.values()], np.int64),
-        "firsts": np.array([first for _, first in chosen.values()], np.int64),
-        "passages": np.unique(np.concatenate(passages)).astype(np.int64),
-    }
+        if not by_form and is_written_small(name):
+            found.append((at, name))
+    return found
 
 
 def _find_titles(view: View) -> Ints:
     """Return the entities that some passage is about for certain."""
     owners = view.links("owners")
     sure = np.flatnonzero(owners.weights >= SURE_CLAIM)
-    return np.unique(np.searchsorted(owners.starts, sure, "right") - 1)
+    return sorted_unique(np.searchsorted(owners.starts, sure, "right") - 1)
 
 
 def is_written_small(name: str) -> bool:
     """Whether a name has several words, and other than its first some without a capital."""
+    if name.isascii() and not _SMALL_WORD.search(name):  # most names
+        return False
     t = tokenize(name)
     if not 1 < len(t) <= _MAX_WORDS or name.startswith("-"):
         return False

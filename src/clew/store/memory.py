@@ -112,6 +112,10 @@ class MemorySnapshot:
         found = await self.entities(keys)
         return {key: EntityLabel(entity.id, entity.name) for key, entity in found.items()}
 
+    async def entity_names(self, keys: Sequence[int]) -> dict[int, str]:
+        """Names of entities by key."""
+        return {key: entity.name for key, entity in (await self.entities(keys)).items()}
+
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
         return {key: self.fact_by_key[key] for key in keys if key in self.fact_by_key}

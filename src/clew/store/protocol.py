@@ -240,6 +240,9 @@ class Snapshot(Protocol):
     async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
         """Id and name of entities by key, without what was said about them."""
 
+    async def entity_names(self, keys: Sequence[int]) -> dict[int, str]:
+        """Names of entities by key, to look through very many; damaged ones are not told."""
+
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
 

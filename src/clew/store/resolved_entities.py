@@ -200,6 +200,12 @@ class ResolvedSnapshot:
             if (head := heads.get(key % SENSE_STRIDE)) is not None
         }
 
+    async def entity_names(self, keys: Sequence[int]) -> dict[int, str]:
+        """Names of entities by key: those that others are merged into."""
+        heads = await self.raw.entity_names(sorted({int(key) % SENSE_STRIDE for key in keys}))
+        some = ((key, heads.get(key % SENSE_STRIDE)) for key in map(int, keys))
+        return {key: name for key, name in some if name is not None}
+
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key, as stored: names that are resolved do not change them."""
         return await self.raw.relations(keys)

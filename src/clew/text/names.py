@@ -137,6 +137,13 @@ def fold_token(word: str) -> str:
     return _ACCENTS.sub("", unicodedata.normalize("NFKD", word)).casefold()
 
 
+def loose_key(text: str) -> str:
+    """The folded tokens of a text, in which those of names can be looked for."""
+    return " ".join(
+        [fold_token(w) for w in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)]
+    )
+
+
 @lru_cache(maxsize=1 << 16)  # called for the hash, the forms and the codes of a name
 def name_key(name: str) -> str:
     """The loose key of a name, without a leading English article."""

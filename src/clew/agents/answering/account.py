@@ -21,14 +21,16 @@ from clew.agents.answering.lacking import (
 )
 from clew.agents.answering.quote_block import Block as QuotedBlock
 from clew.agents.answering.quote_block import find_listings
-from clew.agents.answering.repeated import find_repeated
 from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_words
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.lists import wants_several
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.context import Context
+from clew.graph.csr import Ints
 from clew.retrieve.breadth import BREADTH_WORDS
+from clew.retrieve.copies import count_unlike
+from clew.retrieve.pack import fetch_chunks
 from clew.text.places import Unit, find_units, quotable_unit
 from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, find_blocks
@@ -47,6 +49,10 @@ _ABOUT_LEAST = 0.3  # of the topic that the best passage says, for a model to be
 _KIND = 0.25  # of the weight of an unknown word that says what kind of account is wanted
 _LEAST_CHARS = 25  # characters of a sentence; shorter ones are headings and stubs
 _NEAR = 0.6  # cosine of a sentence that is surely about the question
+_MANY_PAGES, _FEW_PAGES = 5, 3  # that repeat a text; fewer where half of all passages may have it
+_HALF_OF_ALL = 0.5
+_FINDABLE_WORDS = 3  # of a text that can be found again, at least
+_READ = 24  # passages that are read for a text
 _BASE, _COVERED, _MEANT = 0.02, 0.68, 0.25  # confidence of nothing, and what is added to it
 # Behind one of these stands what an account is about: "the history of the mill".
 _ABOUT = re.compile(r"\b(?:of|about|on|for|from|in|at|with|regarding|concerning)\s+\w", re.I)
@@ -184,7 +190,7 @@ async def _find_listing(ctx: Context, topic: Topic, passages: Sequence[Passage])
             if named >= _TELLS:
                 found.append((named, block))
     for _, block in sorted(found, key=lambda one: -one[0]):
-        if not await find_repeated(ctx, [block.text]):
+        if not await _find_repeated(ctx, [block.text]):
             return make_citation(block.passage, SupportSpan(block.start, block.end, 1.0))
     return None
 
@@ -217,7 +223,7 @@ def _split(text: str, unit: Unit) -> list[tuple[int, int]]:
 
 async def _drop_repeated(ctx: Context, topic: Topic, pieces: Sequence[_Piece]) -> list[_Piece]:
     """Drop what stands on many pages, unless nothing else says a word of the topic."""
-    repeated = await find_repeated(ctx, (one.text for one in pieces))
+    repeated = await _find_repeated(ctx, (one.text for one in pieces))
     own = [one for one in pieces if one.text not in repeated]
     said = frozenset[str]().union(*(one.said | _stem_labels(one.passage) for one in own))
     unsaid = frozenset(word for word in topic.words if not _is_among(word, said))
@@ -227,6 +233,44 @@ async def _drop_repeated(ctx: Context, topic: Topic, pieces: Sequence[_Piece]) -
         if one.text not in repeated or any(_is_among(word, one.said) for word in unsaid)
     ]
     return kept or list(pieces)
+
+
+async def _find_repeated(ctx: Context, texts: Iterable[str]) -> frozenset[str]:
+    """Return those of the texts that stand, but for numbers, on many pages that are unlike.
+
+    Captions, standings and "Read more …" say nothing of a topic. No form tells them from
+    statements, but what pages with other texts all repeat is part of a site.
+    """
+    found = set[str]()
+    for text in dict.fromkeys(texts):
+        words = _split_without_numbers(text)
+        if len(set(words)) < _FINDABLE_WORDS:
+            continue
+        places = ctx.view.bm25.chunks_with_all(list(dict.fromkeys(words)))
+        if len(places) >= _FEW_PAGES and await _is_repeated(ctx, words, places):
+            found.add(text)
+    return frozenset(found)
+
+
+async def _is_repeated(ctx: Context, words: Sequence[str], places: Ints) -> bool:
+    """Whether many of these passages, or a few that are half of all, have the words in a row."""
+    step = max(1, len(places) // _READ)
+    chunks = await fetch_chunks(ctx, places[::step][:_READ].tolist())
+    row = f" {' '.join(words)} "
+    having = [
+        at for at, one in chunks.items() if row in f" {' '.join(_split_without_numbers(one.text))} "
+    ]
+    if len(having) < _FEW_PAGES:
+        return False
+    half = len(having) >= _HALF_OF_ALL * len(chunks) and len(
+        places
+    ) >= _HALF_OF_ALL * ctx.view.count("chunk")
+    return await count_unlike(ctx, having) >= (_FEW_PAGES if half else _MANY_PAGES)
+
+
+def _split_without_numbers(text: str) -> list[str]:
+    """Return the words of a text without its numbers."""
+    return [word for word in split_words(text) if not any(map(str.isdigit, word))]
 
 
 def _choose_openings(pieces: Sequence[_Piece]) -> list[_Piece]:

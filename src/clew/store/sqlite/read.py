@@ -197,6 +197,10 @@ class TableSnapshot:
             "entities", keys, {row[-1]: EntityLabel(*row[:2]) for row in found}
         )
 
+    async def entity_names(self, keys: Sequence[int]) -> dict[int, str]:
+        """Names of entities by key, not compared with their checksums."""
+        return dict(await self._select("SELECT key, name FROM entities WHERE key $keys", keys))
+
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
         found = await self._select_checked(_ENTITIES, keys, beside=1)

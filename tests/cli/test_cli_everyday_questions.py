@@ -37,7 +37,8 @@ Never use cement: it bursts in the heat.
     "lending.md": """# Lending
 
 The library lends books, maps and scores. A reader may borrow twelve items. \
-An item that another reader has reserved cannot be renewed. Records are kept for 90 days.
+An item that another reader has reserved cannot be renewed. Records are kept for 90 days. \
+When the alarm sounds, the lift does not stop at the tower.
 
 The map room is looked after by Sunniva Aalto.
 """,
@@ -134,3 +135,8 @@ def test_what_is_forbidden_is_denied(desk: Path) -> None:
     assert "Never use cement" in told["answer"]
     # Some items cannot be renewed: that denies nothing of the others.
     assert ask(desk, "Can I renew an item?")["candidate"] != "no"
+
+
+def test_what_is_denied_in_a_case_is_denied_of_that_case_alone(desk: Path) -> None:
+    assert ask(desk, "Does the lift stop at the tower?")["candidate"] != "no"
+    assert ask(desk, "Does the lift stop at the tower when the alarm sounds?")["candidate"] == "no"

@@ -76,6 +76,7 @@ def test_a_plural_behind_another_noun_wants_several(question: str, several: bool
 def test_what_only_repeats_the_phrase_is_no_answer() -> None:
     asked = "Which paint colours does the yard sell?"
     assert contradicts_kind(asked, "paint colours") and contradicts_kind(asked, "three")
+    assert contradicts_kind(asked, "in which the boats are painted")
     assert not contradicts_kind(asked, "white paint")
 
 

@@ -35,6 +35,7 @@ _ACTED_ON = re.compile(
     r"^\W*who\s+(?!(?:is|was|are|were|became)\b)[a-z]+\s+(?:the|this|that|an?)\s+(?P<noun>[a-z]+)",
     re.IGNORECASE,
 )
+_CLAUSE = re.compile(r"[a-z]+\s+(?:which|whom|whose)\b")  # "in which the entries are kept"
 _PERSON = re.compile(r"\b(?:born|he|she|his|her)\b", re.IGNORECASE)
 
 
@@ -285,8 +286,10 @@ def contradicts_kind(question: str, text: str) -> bool:
         return not digits and text.istitle() and _TIMES.fullmatch(text) is None
     phrase = find_asked_phrase(question)
     said = asked_words(text)
-    if said and {*said} <= {*phrase.words} and not any(map(str.isdigit, text)):
+    if said and {*said} <= {*phrase.words} and not digits:
         return True  # "Which log levels …?" is not answered by "log levels"
+    if _CLAUSE.match(text):
+        return True
     if not kind and text.lower() in COUNTED:  # "Which languages …?" is not answered by "four"
         return (phrase.head or find_asked_noun(question)).endswith("s")
     return kind == "number" and _fits_measure(question, text) <= -1

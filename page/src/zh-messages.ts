@@ -197,6 +197,10 @@ export const messages: [string, string][] = [
   ["the page cannot be drawn: the file {reason}", "无法绘制该页：文件 {reason}"],
   ["is encrypted; remove its password first", "已加密；请先移除密码"],
   ["has no text layer; run OCR first", "没有文字层；请先运行 OCR"],
+  [
+    "has no text layer; install tesseract, which then reads it, or run OCR first",
+    "没有文字层；请安装 tesseract（之后会自动使用），或先运行 OCR",
+  ],
   ["is empty", "是空的"],
   ["is a broken PDF ({why})", "是损坏的 PDF（{why}）"],
   ["holds no document", "不含任何文档"],

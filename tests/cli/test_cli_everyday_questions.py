@@ -37,7 +37,8 @@ Never use cement: it bursts in the heat.
     "lending.md": """# Lending
 
 The library lends books, maps and scores. A reader may borrow twelve items. \
-An item that another reader has reserved cannot be renewed. Records are kept for 90 days.
+An item that another reader has reserved cannot be renewed. Records are kept for 90 days. \
+When the alarm sounds, the lift does not stop at the tower.
 
 The map room is looked after by Sunniva Aalto.
 """,
@@ -134,3 +135,19 @@ def test_what_is_forbidden_is_denied(desk: Path) -> None:
     assert "Never use cement" in told["answer"]
     # Some items cannot be renewed: that denies nothing of the others.
     assert ask(desk, "Can I renew an item?")["candidate"] != "no"
+
+
+def test_what_is_denied_in_a_case_is_denied_of_that_case_alone(desk: Path) -> None:
+    assert ask(desk, "Does the lift stop at the tower?")["candidate"] != "no"
+    assert ask(desk, "Does the lift stop at the tower when the alarm sounds?")["candidate"] == "no"
+
+
+def test_a_table_that_says_nothing_of_a_question_leaves_it_to_the_documents(tmp_path: Path) -> None:
+    (tmp_path / "ships.csv").write_text("ship,passengers\nMS Aud,120\nMS Bru,80\nMS Cay,210\n")
+    (tmp_path / "lease.md").write_text(
+        "# Lease\n\nThe lessor is Cove Trust; the lessee is Ida Vale.\n"
+    )
+    clew("add", "ships.csv", "lease.md", cwd=tmp_path)
+    told = ask(tmp_path, "Who is the lessee?")
+    assert "Ida Vale" in told["answer"] and "MS " not in told["answer"]
+    assert ask(tmp_path, "Which ship has the fewest passengers?")["candidate"] == "MS Bru"

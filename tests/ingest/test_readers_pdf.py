@@ -1,6 +1,7 @@
 """PDF: pages, titles, and files that are broken, locked, scanned or hostile."""
 
 import io
+import shutil
 import sys
 import zlib
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from clew.ingest.chunk import ByTokens
 from clew.ingest.files import find_files, read, read_source_items
-from clew.ingest.readers.pages import SizedLine, find_large_lines
+from clew.ingest.readers.pages import SizedLine, find_large_lines, strip_running_lines
 from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.types import Document
 from clew.version import pip_install_command
@@ -97,8 +98,9 @@ async def test_a_file_or_an_address_is_no_title(tmp_path: Path, said: str, title
     assert isinstance(found, Document) and found.title == title
 
 
-async def test_a_scan_asks_for_ocr(tmp_path: Path) -> None:
-    assert await reason(tmp_path, pdf(["", ""])) == "has no text layer; run OCR first"
+async def test_a_scan_asks_for_the_program_that_reads_it(tmp_path: Path) -> None:
+    advice = "run OCR first" if shutil.which("tesseract") else "install tesseract"
+    assert (await reason(tmp_path, pdf(["", ""]))).startswith(f"has no text layer; {advice}")
 
 
 async def test_a_locked_pdf_says_so_and_an_openly_locked_one_is_read(tmp_path: Path) -> None:
@@ -181,3 +183,17 @@ def test_lines_in_a_larger_font_are_headings() -> None:
 
 async def test_what_is_no_pdf_is_told_in_plain_words(tmp_path: Path) -> None:
     assert "is no PDF" in await reason(tmp_path, bytes(range(256)) * 8)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [
+        ("Annals of Peat, vol. 12 201", "Annals of Peat, vol. 12 202", False),
+        ("Annals of Peat, vol. 12 201", "Annals of Peat, vol. 13 202", True),
+        ("Rule 201", "Rule 202", True),
+    ],
+)
+def test_a_header_of_two_pages_counts_them(first: str, second: str, left: bool) -> None:
+    pages = [f"{first}\nThe bog is deep.", f"{second}\nThe moss is wet."]
+    found = strip_running_lines(pages)
+    assert found == (pages if left else ["The bog is deep.", "The moss is wet."])

@@ -160,10 +160,25 @@ READ_TERMS = """   %t
    :   a sign for itself"""
 
 
+HANGING = """   Sentry:  A sensor at the edge of an orchard that
+      reports the frost.
+
+   Rime window:  The hours before sunrise."""
+READ_HANGING = """   Sentry
+   :   A sensor at the edge of an orchard that
+       reports the frost.
+
+   Rime window
+   :   The hours before sunrise."""
+
+
 @pytest.mark.parametrize(
     ("written", "read_as"),
     [
         (TERMS, READ_TERMS),
+        (HANGING, READ_HANGING),
+        (HANGING.partition("\n\n")[0], None),
+        ("From:  Ann Moe\nSubject:  The frost\n\nDate:  last May", None),
         ("ax   1 2\nbx   3 4\ncx   5 6", "ax   1 2\nbx   3 4\ncx   5 6"),
         ("It is  one of them\nand so  is another\none that  comes", None),
         ("a    one of    them\nb    two of    them\nc    all of    them", None),

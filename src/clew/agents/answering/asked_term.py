@@ -9,13 +9,14 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise, takewhile
 
 from clew.agents.answering.exact_terms import ExactUnit
 from clew.agents.answering.units import STEM, weigh_words
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.spans import asked_words
+from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.text.definitions import holds_term
@@ -29,6 +30,7 @@ from clew.types import Passage
 _ASKED_KIND = re.compile(
     r"\b(?:what|which)\s+(?:is\s+the\s+)?(?P<words>\w[\w-]*(?:\s+\w[\w-]*){0,2})", re.IGNORECASE
 )
+_PLAIN = re.compile(r"[^\W\d_]?[a-z]*")  # a word that may stand in a question by chance
 _FORM = 0.9  # from which two words are forms of one
 _LEAST, _MARGIN = 0.45, 0.12  # of the question's words by rarity, and before the next entry
 # Confidence of a term that leads, by the share of the question it says; and of one that does not.
@@ -50,6 +52,12 @@ class Entry:
     def text(self) -> str:
         """Its term and its body."""
         return self.passage.text[self.block.start : self.block.end]
+
+    @property
+    def terms(self) -> list[str]:
+        """What the entry may be called by: each of its names, without values and types."""
+        names = (part.split() for part in self.block.title.replace("`", "").split(","))
+        return [_cut_value(words[0]) for words in names if words]
 
     def measure(self, words: Mapping[str, float]) -> float:
         """Return how far it says the words: in all it says, and at once in its first sentence."""
@@ -94,10 +102,22 @@ def find_asked_term(ctx: Context, passages: Sequence[Passage]) -> AskedTerm | No
     nouns = list(takewhile(asked_words, following))  # none in "what does"
     entries = _find_entries(named or passages, _find_beside(passages))[:_MOST_ENTRIES]
     kinds = {noun for noun in nouns if any(_is_said(noun, e.kinds) for e in entries)}
+    if head := find_asked_phrase(ctx.question).head:
+        kinds &= {head}
     own = [e for e in entries if any(_is_said(kind, e.kinds) for kind in kinds)]
-    own = [e for e in own if not holds_term(e.block.title.split(",")[0].strip(), ctx.question)]
+    told = [e for e in own if any(holds_term(one, ctx.question) for one in e.terms)]
+    own = [e for e in own if e not in told]
     words = _weigh_asked(ctx, names | kinds, own) if own else {}
-    return _choose_entry(own, words) if words else None
+    if not words:
+        return None
+    # A value of a term, or what belongs to it, is asked for: no other term is that.
+    of_one = any(holds_term(t, ctx.question) for e in told for t in e.terms if _is_code(t))
+    chosen = _choose_entry(own, words)
+    return replace(chosen, leads=chosen.leads and not of_one)
+
+
+def _is_code(term: str) -> bool:
+    return _PLAIN.fullmatch(term) is None
 
 
 def _choose_entry(entries: Sequence[Entry], words: Mapping[str, float]) -> AskedTerm:
@@ -169,16 +189,17 @@ def _find_announcement(text: str, blocks: Sequence[Block], block: Block) -> str:
 def _find_beside(passages: Sequence[Passage]) -> dict[str, set[str]]:
     """Return the words that follow a term somewhere, "the -n option", by the sign it begins with.
 
-    Terms that begin with the same sign are of one kind.
+    Terms that begin with the same sign are of one kind. Their values are none: "-l depth".
     """
-    defined = (block for p in passages for block in _find_defined(find_blocks(p.text)))
-    terms = {_cut_value(word) for block in defined for word in block.title.split()[:1]}
+    titles = [b.title for p in passages for b in _find_defined(find_blocks(p.text))]
+    terms = {_cut_value(word) for title in titles for word in title.split()[:1]}
+    values = {word for title in titles for word in split_words(" ".join(title.split()[1:]))}
     found: dict[str, set[str]] = defaultdict(set)
     for passage in passages:
         words = passage.text.split()
         for before, word in pairwise(words):
             if not (term := before.strip("`'‘’“”("))[:1].isalnum() and term in terms:
-                found[term[0]].update(split_words(word)[:1])
+                found[term[0]].update({*split_words(word)[:1]} - values)
     return found
 
 

@@ -8,6 +8,7 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.reading.follow import Chain
 from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
 from clew.agents.reading.values import COUNTED, is_astray
+from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.agents.rules.table import cut_asking_words, table_for
 from clew.text.dates import MONTH_PATTERN, is_date
 from clew.text.quantities import parse_quantity
@@ -34,6 +35,7 @@ _ACTED_ON = re.compile(
     r"^\W*who\s+(?!(?:is|was|are|were|became)\b)[a-z]+\s+(?:the|this|that|an?)\s+(?P<noun>[a-z]+)",
     re.IGNORECASE,
 )
+_CLAUSE = re.compile(r"[a-z]+\s+(?:which|whom|whose)\b")  # "in which the entries are kept"
 _PERSON = re.compile(r"\b(?:born|he|she|his|her)\b", re.IGNORECASE)
 
 
@@ -282,9 +284,14 @@ def contradicts_kind(question: str, text: str) -> bool:
         return _TIMES.fullmatch(text) is not None or (digits and not capitals)
     if kind == "date":
         return not digits and text.istitle() and _TIMES.fullmatch(text) is None
+    phrase = find_asked_phrase(question)
+    said = asked_words(text)
+    if said and {*said} <= {*phrase.words} and not digits:
+        return True  # "Which log levels …?" is not answered by "log levels"
+    if _CLAUSE.match(text):
+        return True
     if not kind and text.lower() in COUNTED:  # "Which languages …?" is not answered by "four"
-        noun = _ASKED_NOUN.search(question)
-        return noun is not None and noun["noun"].endswith("s")
+        return (phrase.head or find_asked_noun(question)).endswith("s")
     return kind == "number" and _fits_measure(question, text) <= -1
 
 

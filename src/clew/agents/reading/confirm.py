@@ -60,10 +60,12 @@ _FORBIDS = re.compile(
     r"(?:is|are)\s+not\s+(?=allowed|permitted|recommended))",
     re.IGNORECASE,
 )
-# "An item that another reader has reserved cannot be renewed": others can.
+# "An item that another reader has reserved cannot be renewed": others can. "If it is reserved, it
+# cannot": else it can.
 _RESTRICTED = re.compile(
     r"(?:an?|any|the)\s+(?:\w+\s+){1,2}(?:that|which|who)\s+(?P<of>[^,;.]+?)\s+"
-    r"(?:cannot|can['’]t|can\s+not|must\s+not|may\s+not|(?:is|are)\s+not)\b",
+    r"(?:cannot|can['’]t|can\s+not|must\s+not|may\s+not|(?:is|are)\s+not)\b"
+    r"|(?:if|when|unless)\s+(?P<case>[^,;]+),",
     re.IGNORECASE,
 )
 _COMPARES = re.compile(r"\b(?:same|both)\b", re.IGNORECASE)
@@ -180,9 +182,10 @@ def _is_left_open(ctx: Context, claim: Claim, decided: Note, passages: Sequence[
 
 
 def _is_of_some(claim: Claim, sentence: str) -> bool:
-    """Whether a sentence denies it of things that it restricts: "An item that … cannot be …"."""
+    """Whether a sentence denies it of some things or in a case: "An item that … cannot be …"."""
     found = _RESTRICTED.match(sentence.strip())
-    said = {cut_ending(word) for word in asked_words(found["of"])} if found else set()
+    restricted = (found["of"] or found["case"]) if found else ""
+    said = {cut_ending(word) for word in asked_words(restricted)}
     return bool(said) and not said & claim.words
 
 
@@ -212,6 +215,8 @@ async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Not
         sentence = passage.text[start:end]
         told = resolve_pronoun(claim, passage.text[:start], sentence.lstrip())
         said = _says(claim, passage, start, told)
+        if said is False and not claim.negated and _is_of_some(claim, told):
+            continue
         if said is not None and _is_proof(ctx, claim, passage, (start, end), told):
             said = await _check(ctx, claim, Place(passage, start, end), told, said=said)
         else:

@@ -15,6 +15,7 @@ from clew.agents.core.scratchpad import RecordingRetriever
 from clew.agents.reading.answer import RankedCandidate
 from clew.agents.reading.choose import fits_kind, gather_candidates, measure_coverage
 from clew.agents.reading.spans import Reading, answer_key, read_passages, same_answer
+from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.asked_form import read_form
@@ -65,7 +66,7 @@ def wants_several(question: str) -> bool:
     if table.several.match(asked):
         return True
     found = _PLURAL.match(asked)
-    noun = found["noun"].lower() if found else ""
+    noun = (find_asked_phrase(asked).head or found["noun"].lower()) if found else ""
     plural = noun.endswith("s") and not noun.endswith(_SINGULAR_ENDS)
     return plural and table.auxiliaries.fullmatch(noun) is None
 

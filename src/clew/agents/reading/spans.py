@@ -4,10 +4,11 @@ import asyncio
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.reading.parallel import find_parallel
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.reader.span_reader import ReadSpan
@@ -155,7 +156,8 @@ async def read_passages(
         for passage in passages
         for reading in _to_readings(question, known[question, passage.id, passage.text], passage)
     ]
-    return sorted(readings, key=lambda one: -one.score)[:most]
+    best = sorted(readings, key=lambda one: -one.score)[:most]
+    return [await _move_to_part(ctx, question, one) for one in best]
 
 
 async def read_together(
@@ -171,7 +173,25 @@ async def read_together(
     found = await asyncio.to_thread(
         ctx.reader.read_together, question, texts, titles=titles, most=most
     )
-    return [r for span in found for r in _to_readings(question, [span], passages[span.passage])]
+    read = [r for span in found for r in _to_readings(question, [span], passages[span.passage])]
+    return [await _move_to_part(ctx, question, one) for one in read]
+
+
+async def _move_to_part(ctx: Context, question: str, reading: Reading) -> Reading:
+    """Return what is read in the parallel part of the sentence that speaks of what is asked."""
+    home, (first, last) = reading.passage, reading.sentence()
+    own = (reading.start - first, reading.end - first)
+    asked = asked_words(question)
+    part = find_parallel(asked, home.text[first:last], own, lambda word: bool(asked_words(word)))
+    if part is None:
+        return reading
+    start, end = first + part[0], first + part[1]
+    alone = replace(home, text=home.text[start:end], start=home.start + start, end=home.start + end)
+    read = await read_passages(ctx, question, (alone,), most=1)
+    if not read:
+        return reading
+    begin = start + read[0].start
+    return replace(read[0], passage=home, start=begin, end=begin + len(read[0].text))
 
 
 def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> list[Reading]:

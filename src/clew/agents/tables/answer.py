@@ -17,7 +17,7 @@ from clew.agents.tables.differences import (
     subtract,
     turn_to_check,
 )
-from clew.agents.tables.explained import passes_over_deed, ranks_unasked
+from clew.agents.tables.explained import is_of_nothing, passes_over_deed, ranks_unasked
 from clew.agents.tables.judge import (
     ComputedAnswer,
     judge_queries,
@@ -76,6 +76,8 @@ async def _find_best(ctx: Context, tables: Sequence[Table], judged: bool) -> Com
     if best is None or best.confidence < _LEAST:
         best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
+        return None
+    if ctx.can_score("en") and is_of_nothing(ctx.question, best.query):
         return None
     if await _is_doubtful(ctx, tables, best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))

@@ -66,6 +66,13 @@ def ranks_unasked(question: str, query: Query) -> bool:
     return not any(operators.degree_of(fold, end) for fold in folds for end in ("er", "est"))
 
 
+def is_of_nothing(question: str, query: Query) -> bool:
+    """Whether a query ranks what no word of a question asks to be ranked, nor names: "lessee"."""
+    names = _list_names(query)
+    said = any(is_same_word(word.fold, name) for word in Asked(question).words for name in names)
+    return not said and ranks_unasked(question, query)
+
+
 def _list_unexplained(asked: Asked, query: Query, senses: Senses) -> Iterator[tuple[int, float]]:
     """Yield the words that nothing of a query explains, each with its nearest cosine to it."""
     operators, words = load_operators(), asked.words

@@ -178,6 +178,7 @@ def _mask_page_numbers(group: Sequence[_EdgeLine], full: int) -> list[str]:
         offsets.update({(at, number - line.page) for at, number in enumerate(line.numbers)})
     # Beyond the pages there are, a number is that of a page on left or on right pages only.
     one_side = len({line.page % 2 for line in group}) == 1 or not _has_letters(group[0].key)
+    one_side = one_side or _has_volume(group)
     found = []
     for line in group:
         parts = re.split(r"(\d+)", line.text)  # every second one is a number
@@ -188,6 +189,13 @@ def _mask_page_numbers(group: Sequence[_EdgeLine], full: int) -> list[str]:
                 parts[2 * at + 1] = "#"
         found.append(_ROMAN.sub("#", "".join(parts)))
     return found
+
+
+def _has_volume(group: Sequence[_EdgeLine]) -> bool:
+    """Whether lines have a number that stays before one that ends them: "Moss, vol. 12 201"."""
+    least = min(len(line.numbers) for line in group)
+    stays = least > 1 and len({line.numbers[:-1] for line in group}) == 1
+    return stays and all(line.text[-1].isdigit() for line in group)
 
 
 def _has_letters(text: str) -> bool:

@@ -70,6 +70,8 @@ _HEADER_BYTES = 1024  # within which a PDF says that it is one
 _MAX_BOOKMARKS, _MAX_BOOKMARK_DEPTH = 20_000, 15
 # Scanned pages are rendered and read by a program of its own.
 _DOTS_PER_INCH = 200
+_NO_TEXT = "has no text layer; run OCR first"
+_NO_PROGRAM = "has no text layer; install tesseract, which then reads it, or run OCR first"
 _POINTS_PER_INCH = 72
 _MAX_PIXELS = 40_000_000  # of a page: a larger one is rendered smaller
 _MAX_SECONDS = 120.0  # for one page, whatever the budget
@@ -352,7 +354,7 @@ def _title_and_author(reader: Any) -> tuple[str, str]:
 
 def _assemble_document(source: SourceFile, pages: list[str], title: str, author: str) -> Document:
     if not any(pages):
-        raise InputError("has no text layer; run OCR first")
+        raise InputError(_NO_TEXT if _find_tesseract() else _NO_PROGRAM)
     text, starts = join_pages(pages, PAGE_BREAK)
     title = " ".join(clean(title).split())
     metadata: dict[str, Any] = {"format": "pdf", "pages": len(pages)}

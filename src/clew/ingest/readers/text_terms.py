@@ -5,10 +5,12 @@
            first day of the week
 
 Each is written as a term with its definition below it (`clew.text.structure`). Only what is surely
-such a list is changed: three or more terms one below the other, with words in one column.
+such a list is changed: three or more terms one below the other, with words in one column; or two
+paragraphs that begin with a term and a colon, as standards write them, and stand deeper below it.
 """
 
 import re
+from itertools import groupby
 from typing import NamedTuple
 
 _LINE = re.compile(r"(?P<margin> *)(?P<term>\S+(?: \S+){0,2}) {2,}(?P<text>\S.*)")
@@ -21,6 +23,12 @@ _LEAST_WORDS = 2
 _PROSE_SHARE = 0.5  # of the meanings that have as many words
 _MAX_COLUMNS_SHARE = 0.3  # of the meanings that go on after another gap: then it is a table
 _SENTENCE_ENDS = (".", ",", ";", ":", "|")
+_BLANK = re.compile(r"(\n(?:[ \t]*\n)+)")
+_HANGING = re.compile(
+    r"(?P<margin> *)(?P<term>[^\W\d_][^\s:]*(?: [^\s:]+){0,2}): {2,}(?P<text>\S+ \S.*)"
+    r"(?P<rest>(?:\n(?P=margin) {2,}\S.*)*)\n?"
+)
+_LEAST_HANGING = 2
 
 
 class _Entry(NamedTuple):
@@ -38,7 +46,7 @@ def mark_text_terms(text: str) -> str:
     """Write terms with a meaning beside them as definitions."""
     if "  " not in text:
         return text
-    lines = text.split("\n")
+    lines = _mark_hanging(text).split("\n")
     found: list[str] = []
     at = 0
     while at < len(lines):
@@ -120,3 +128,23 @@ def _write(entry: _Entry, lines: list[str]) -> list[str]:
     margin, shift = " " * entry.margin, entry.column - entry.margin - _BODY
     rest = [line[shift:] if line.strip() else "" for line in lines[entry.at + 1 : entry.end]]
     return [f"{margin}{entry.term}", f"{margin}:   {entry.text}", *rest]
+
+
+def _mark_hanging(text: str) -> str:
+    """Write paragraphs that begin with a term and a colon as definitions, where several do."""
+    pieces = _BLANK.split(text)  # every second one is what stands between two paragraphs
+    found = [_HANGING.fullmatch(piece) for piece in pieces[::2]]
+    margins = [match["margin"] if match else None for match in found]
+    for _, run in groupby(range(len(found)), key=margins.__getitem__):
+        matches = [(at, match) for at in run if (match := found[at])]
+        hangs = any(match["rest"] for _, match in matches)
+        if hangs and len(matches) >= _LEAST_HANGING:
+            for at, match in matches:
+                pieces[2 * at] = _write_hanging(match)
+    return "".join(pieces)
+
+
+def _write_hanging(match: re.Match[str]) -> str:
+    margin = match["margin"]
+    below = [margin + " " * _BODY + line.strip() for line in match["rest"].split("\n")[1:]]
+    return "\n".join([margin + match["term"], f"{margin}:   {match['text']}", *below])

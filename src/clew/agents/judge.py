@@ -139,8 +139,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         related = "relation path" if "chance" in answer.hints else "path"
         return "asked path" if "asked" in answer.hints else related
     by_words = BY_WORDS in answer.signals and not (by_model or answer.computed)
-    if answer.kind == "words" or by_words:
-        return "words"
+    if answer.kind in ("words", "steps") or by_words:
+        return answer.kind if answer.kind == "steps" else "words"
     by_scorer = f"{JUDGED} " if JUDGED in answer.signals else ""
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else f"{by_scorer}answer"

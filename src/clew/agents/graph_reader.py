@@ -75,6 +75,7 @@ from clew.agents.reading.answer import (
     RankedCandidate,
     load_rank,
 )
+from clew.agents.reading.bridges import find_unsaid_step
 from clew.agents.reading.confirm import confirm
 from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.follow import Follower
@@ -268,7 +269,10 @@ class GraphReader:
             if len({one.candidate.text for one in (*named[:1], *counted)}) > 1:
                 return name_best(asked, book, named, counted, count=True)
         like = await find_like(ctx, retriever, ranked)
-        return name_best(ctx, book, prefer_options(plan, ranked), like)
+        preferred = prefer_options(plan, ranked)
+        named = name_best(ctx, book, preferred, like)
+        unsaid = await find_unsaid_step(ctx, preferred[0])
+        return replace(named, hints={**named.hints, **unsaid})
 
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence

@@ -270,9 +270,9 @@ class GraphReader:
                 return name_best(asked, book, named, counted, count=True)
         like = await find_like(ctx, retriever, ranked)
         preferred = prefer_options(plan, ranked)
-        named = name_best(ctx, book, preferred, like)
+        best = name_best(ctx, book, preferred, like)
         unsaid = await find_unsaid_step(ctx, preferred[0])
-        return replace(named, hints={**named.hints, **unsaid})
+        return replace(best, hints={**best.hints, **unsaid})
 
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence

@@ -57,7 +57,7 @@ COMPUTED_SIGNALS = ("own", "polar", "told")
 JUDGED_ANSWER_SIGNALS = (JUDGED, "lead", "sentence")
 DECIDED_SIGNALS = (DECIDED, "clear", "denied")
 # Too seldom in the rows to fit: what is said of something else, a yes with either of the others.
-FOREIGN_SIGNALS, SET_SIGNALS = ("foreign",), ("apart", "disputed")
+FOREIGN_SIGNALS, SET_SIGNALS = ("foreign", "unsaid step"), ("apart", "disputed")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (

@@ -33,7 +33,7 @@ from clew.retrieve.question_shape import describe_shape
 
 TOPICS = 6  # that each wording is asked of
 RIDGE = 0.3  # pull of the weights towards 0
-SHAPED = frozenset(("breadth", "steps"))  # tasks that go by the shape of a question, too
+SHAPED = frozenset(("breadth", "steps", "command"))  # tasks that go by the shape of a question, too
 SHAPE_SCALE, SEEN = 0.2, 24  # how much a shape counts, and texts that must have a feature
 TAIL_WORDS, TAILS = 4, 400  # words cut from the end of a question, and how many such ends
 STEPS = 30  # of Newton's method

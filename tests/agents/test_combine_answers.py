@@ -67,3 +67,16 @@ def test_two_options_are_compared(
 
 def test_missing_answers_are_not_compared() -> None:
     assert combine_answers(Join("same", ((1,), (2,)), ("A", "B")), {1: "Vessen"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("Brackwater and lived in Teveren", "Brackwater", "yes"),
+        ("Salt Creek, where she taught maths", "Salt Creek", "yes"),
+        ("Brackwater and lived in Teveren", "Teveren", "no"),
+        ("Trinidad and Tobago", "Trinidad", "no"),
+    ],
+)
+def test_the_same_name_is_the_same_whatever_follows_it(one: str, other: str, expected: str) -> None:
+    assert combine_two("same", (one,), (other,)) == expected

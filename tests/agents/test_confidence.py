@@ -21,6 +21,7 @@ from clew.agents.core.confidence import (
     risk_coverage,
     save_models,
 )
+from clew.agents.core.types import Answer
 from clew.builder import ignore_progress
 from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase
@@ -144,6 +145,26 @@ async def test_a_model_that_is_right_is_trusted_once_its_answers_are_known(
     await save_models(valley.store, fit.models)
     assert (await weak.ask(asked, recipe="reader")).confidence < before
     assert (await strong.ask(asked, recipe="reader")).confidence > 0.9
+
+
+async def test_steps_are_refitted_and_accounts_are_counted(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = await valley.ask("Who designed Marrow Bridge?")
+    signs = {"announcement": 0.8, "item": 0.6, "ahead": 0.05, "told": 1.0}
+    steps = replace(told, kind="steps", candidate="", answer="1. Lift.", signals=signs)
+    kinds = {"How is it lifted?": steps, "What is it?": replace(steps, kind="account")}
+
+    async def ask(_: KnowledgeBase, question: str, **how: object) -> Answer:
+        return kinds.get(question, told)
+
+    monkeypatch.setattr(KnowledgeBase, "ask", ask)
+    unanswered = [Question(f"s{n}", "How is it lifted?", (), answerable=False) for n in range(20)]
+    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 15
+    accounts = [Question("a", "What is it?", ("a bridge",))]
+    fit = await refit_confidence(valley, [*known, *unanswered, *accounts], None, ignore_progress)
+    assert (fit.questions, fit.accounts) == (35, 1)
+    assert fit.models["steps"](signs) < load_shipped_models()["steps"](signs)
 
 
 async def test_questions_without_answers_are_not_counted_in_a_refit(valley: KnowledgeBase) -> None:

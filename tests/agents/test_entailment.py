@@ -181,3 +181,32 @@ def test_any_text_has_an_answer(sentence: str, text: str) -> None:
 )
 def test_an_answer_is_of_the_kind_asked_for(question: str, short: str, fits: bool) -> None:
     assert fits_answer_type(question, short) == fits
+
+
+STAFF = """# Hangar
+
+| Team: Rigging | Lead: Nora Vik | Kites: 14 |
+| Team: Launch | Lead: Omar Saad | Kites: 52 |
+
+- **Ballast**: a bag of sand that keeps a kite low.
+- **Bridle**: the cords that tie a kite to its line.
+"""
+HANGAR = Passage("h", "hangar.md", "Hangar", 1.0, STAFF, 0, len(STAFF))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("The lead of the Launch team is Omar Saad.", True),
+        ("The lead of the Launch team is Nora Vik.", False),
+        ("The Rigging team has 14 kites.", True),
+        ("The Rigging team has 52 kites.", False),
+        ("Rigging has 14 kites and Launch has 52 kites.", True),
+        ("Ballast is a bag of sand that keeps a kite low.", True),
+        ("Ballast is the cords that tie a kite to its line.", False),
+        ("A bridle is the cords that tie a kite to its line.", True),
+    ],
+)
+def test_a_row_or_term_supports_nothing_about_another(sentence: str, said: bool) -> None:
+    assert bool(find_citations(sentence, [1], [HANGAR])) is said
+    assert (find_best_citation(sentence, [HANGAR]) is not None) is said

@@ -1,17 +1,19 @@
 """With a model the reader is asked as well: it supports the written answer, or is against it."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from agent_asking import asking
 
-from clew.agents.answering.choose_answer import overrule
+from clew.agents.answering.choose_answer import answers_as_well, overrule
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer, Mode
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.testing.fakes import AgentScript
+from clew.types import Evidence
 from conftest import OpenFilled, document, stream
 
 PAGES = {
@@ -262,3 +264,41 @@ async def test_what_a_sentence_says_in_full_stands_where_the_model_keeps_it(
     vague = await asking(base)(script, "What is the weekly allowance in Poland?", mode="open")
     assert vague.confidence < answer.confidence
     assert not vague.signals.get("stated")
+
+
+@pytest.mark.parametrize("mode", ["open", "reject"])
+async def test_values_that_no_passage_has_are_not_compared(
+    works: KnowledgeBase, mode: Mode
+) -> None:
+    invented = {"quote": "", "source": 0, "answer": "yes"}
+    script = AgentScript({"read": invented, "read_graph": invented})
+    asked = "Were Ada Brink and Storm Works founded in the same town?"
+    answer, alone = await asking(works)(script, asked, mode=mode), await works.ask(asked, mode=mode)
+    assert "no passage has every value" in answer.note
+    assert (answer.candidate, answer.confidence) == (alone.candidate, alone.confidence)
+    assert answer.citations == alone.citations
+
+
+@pytest.mark.parametrize("mode", ["open", "reject"])
+async def test_what_the_reader_reads_is_cited_where_the_model_cites_nothing(
+    works: KnowledgeBase, mode: Mode
+) -> None:
+    script = says("Ribe", "Her cradle was far to the west, in Ribe of all places on earth.")
+    answer = await asking(works)(script, BORN, mode=mode, manner=AskOptions(confidence=0.2))
+    alone = await ask_without_model(works, BORN, mode=mode)
+    assert answer.candidate == "Ribe"
+    assert answer.citations == alone.citations != ()
+    assert answer.confidence == alone.confidence
+
+
+def test_a_sentence_that_has_another_value_states_nothing(answers: tuple[Answer, Answer]) -> None:
+    written, read = answers
+    assert answers_as_well(replace(written, signals={"judged": 0.4}), read)
+    assert not answers_as_well(replace(written, signals={"judged": -0.4}), read)
+    assert answers_as_well(written, read)
+
+
+@pytest.fixture
+def answers() -> tuple[Answer, Answer]:
+    one = Answer("q", "", "", "answered", (), Evidence(), (), 0.0)
+    return one, replace(one, signals={"judged": 0.1})

@@ -51,7 +51,7 @@ NO_DOCUMENTS = "there are no documents to answer from"
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 SMALL_TALK = "this is small talk, not a question about the documents"
 ORDER = "this orders something to be done; only questions about the documents are answered"
-_ORDERED = 0.8  # least probability of an order: 19 of 80 held out, and 1 of 279 questions
+_ORDERED = 0.8  # least probability of an order: 59 of 120 held out, and none of 390 questions
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
@@ -244,7 +244,7 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> 
     It says why, and quotes what is nearest as such.
     """
     if order:
-        return _quote_closest(ctx, answer, order)
+        return replace(_quote_closest(ctx, answer, order), confidence=0.0)
     if answer.parts:
         parts = [
             _name_nothing_if_hopeless(ctx.with_question(part.question), part)

@@ -13,6 +13,7 @@ from clew.agents.answering.asked_term import find_asked_term
 from clew.agents.answering.by_words import answer_by_words
 from clew.agents.answering.choose_answer import (
     agree,
+    answers_as_well,
     choose_answer,
     choose_better,
     explain_unsupported,
@@ -74,6 +75,7 @@ from clew.agents.reading.answer import (
     RankedCandidate,
     load_rank,
 )
+from clew.agents.reading.bridges import find_unsaid_step
 from clew.agents.reading.confirm import confirm
 from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.follow import Follower
@@ -100,6 +102,8 @@ from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
 _MIN_OPINION = 0.14  # a reader less sure than this finds no answer, which is a sign as well
+_UNCITED = "no passage has every value that the model read"
+_READ_ALIKE = "no passage supports the sentences of the model; the same answer is read in one"
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 
 
@@ -265,7 +269,10 @@ class GraphReader:
             if len({one.candidate.text for one in (*named[:1], *counted)}) > 1:
                 return name_best(asked, book, named, counted, count=True)
         like = await find_like(ctx, retriever, ranked)
-        return name_best(ctx, book, prefer_options(plan, ranked), like)
+        preferred = prefer_options(plan, ranked)
+        best = name_best(ctx, book, preferred, like)
+        unsaid = await find_unsaid_step(ctx, preferred[0])
+        return replace(best, hints={**best.hints, **unsaid})
 
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
@@ -302,6 +309,8 @@ class GraphReader:
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
             return await self._write_and_read(ctx, book, retriever, mode, retrieval)
+        if plan.by == "rules" and not all(note.citation for note in notes.values()):
+            return await self._answer_alone(ctx, retriever, mode, _UNCITED)
         composed = await conclude(ctx, book, mode, short)
         planned = await judge_answer(ctx, replace(composed, computed=plan.join is not None))
         if plan.by == "rules":
@@ -428,10 +437,17 @@ class GraphReader:
         if agree(ctx.question, written.candidate, read.candidate):
             return await self._second(ctx, written, read)
         chosen = await choose_answer(ctx, written, named, ranked) if self.choose else ""
-        return await self._settle(ctx, written, named, read.confidence, chosen)
+        return await self._settle(ctx, written, named, read, chosen)
 
     async def _second(self, ctx: Context, written: Answer, read: Answer) -> Answer:
-        """Judge what model and reader agree on; a reader that is not sure of itself counts too."""
+        """Judge what model and reader agree on; a reader that is not sure of itself counts too.
+
+        Where no passage supports the model's sentences, what is read is given, with its citation.
+        """
+        same = same_answer(written.candidate, read.candidate)
+        if same and not written.citations and self.give != "written":
+            found = await judge_answer(replace(ctx, models=None), read)
+            return replace(found, note=_READ_ALIKE)
         agreed = (1 + read.confidence) / 2
         return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))
 
@@ -445,17 +461,20 @@ class GraphReader:
             return await self._second(ctx, replace(written, candidate=read.candidate), read)
         if read.confidence < _MIN_CONFIDENCE:
             return written
-        return await self._settle(ctx, written, named, read.confidence, "")
+        return await self._settle(ctx, written, named, read, "")
 
     async def _settle(
-        self, ctx: Context, written: Answer, named: Answer, alone: float, chosen: str
+        self, ctx: Context, written: Answer, named: Answer, read: Answer, chosen: str
     ) -> Answer:
         """Give the answer that the model chose of two that differ, else the better supported."""
+        alone = read.confidence
         kept = bool(chosen) and same_answer(chosen, written.candidate)
         moved = not kept and same_answer(chosen, named.candidate)
         heard = {"kept": float(kept), "moved": float(moved)}
-        # A model that keeps what one sentence says in full is not wrong because a span differs.
+        # A model that keeps what one sentence says in full is not wrong because a span differs,
+        # unless that span answers better: a sentence may have the value of another thing as well.
         stated = kept and is_stated(ctx.question, written)
+        stated = stated and answers_as_well(await judge_answer(ctx, written), read)
         hints = {"against": 0.0 if stated else alone, "stated": float(stated), **heard}
         judged = await judge_answer(ctx, replace(written, hints=hints))
         if self.give == "written" or split_options(ctx.question)[1]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from clew.agents.answering.contrast import FOREIGN, measure_contrast
+from clew.agents.answering.contrast import measure_contrast
 from clew.agents.answering.exact_terms import find_exact_terms, misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
@@ -23,6 +23,7 @@ from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name, place_citations
 from clew.agents.core.confidence import (
+    DOUBTS,
     HOPELESS,
     JUDGED,
     LogisticModel,
@@ -107,9 +108,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
 
 def _estimate(model: LogisticModel, signals: Signals) -> float:
     """Return the confidence; what may be said of something else is unsure, yet still named."""
-    if not signals.get(FOREIGN):
-        return model(signals)
-    return max(model(signals), min(model({**signals, FOREIGN: 0.0}), HOPELESS))
+    plain = {**signals, **dict.fromkeys(DOUBTS, 0.0)}
+    return max(model(signals), min(model(plain), HOPELESS))
 
 
 async def _check(
@@ -139,8 +139,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         related = "relation path" if "chance" in answer.hints else "path"
         return "asked path" if "asked" in answer.hints else related
     by_words = BY_WORDS in answer.signals and not (by_model or answer.computed)
-    if answer.kind == "words" or by_words:
-        return "words"
+    if answer.kind in ("words", "steps") or by_words:
+        return answer.kind if answer.kind == "steps" else "words"
     by_scorer = f"{JUDGED} " if JUDGED in answer.signals else ""
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else f"{by_scorer}answer"

@@ -92,6 +92,12 @@ def _print_fit(fit: ConfidenceFit) -> None:
         f"(each judged by weights fitted without it, {fit.folds} folds)",
         markup=False,
     )
+    if fit.accounts:
+        out.print(
+            f"{fit.accounts} answers that quote several passages (accounts and lists) were left "
+            "out: their confidence says how much of the topic the quotes cover, and stays as it is",
+            markup=False,
+        )
     if not fit.unanswerable:
         out.print(
             "no question is marked as unanswerable (`answerable: false`, or an empty answer), so "

@@ -45,6 +45,8 @@ class ConfidenceFit:
     coverage: float
     unanswerable: int = 0
     """Questions without an answer in the documents that were asked."""
+    accounts: int = 0
+    """Answers that quote several passages: their confidence is measured, and is not refitted."""
     folds: int = FOLDS
     models: Mapping[str, LogisticModel] = field(default_factory=dict)
 
@@ -77,15 +79,18 @@ async def refit_confidence(
             f"give {MIN_QUESTIONS}"
         )
     by_model = kb.models is not None and kb.models.has("answer")
-    judged = []
+    judged, accounts = list[JudgedAnswer](), 0
     for number, question in enumerate(scored, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
-        if answer.kind not in ("account", "steps"):  # measured where they are quoted
+        if answer.kind == "account":  # how much of the topic its quotes cover was measured
+            accounts += 1
+        else:
             judged.append(judge_outcome(question, answer, by_model=by_model))
         report("asking", number, len(scored))
     chat = kb.models.chat("answer").name if by_model else ""
     fit = fit_outcomes([one for one in judged if one.signals], chat)
-    return replace(fit, unanswerable=sum(not one.answerable for one in scored))
+    unanswerable = sum(not one.answerable for one in scored)
+    return replace(fit, unanswerable=unanswerable, accounts=accounts)
 
 
 def judge_outcome(question: Question, answer: Answer, *, by_model: bool) -> JudgedAnswer:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from clew.agents.answering.write import LIST_BREAK, NO_REPLY
 from clew.agents.citing.entailment import is_negated, to_stem
 from clew.agents.citing.support import contains_answer, find_names, mentions_name
+from clew.agents.core.confidence import JUDGED
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.messages import all_translations
 from clew.agents.core.types import Answer
@@ -95,6 +96,15 @@ def is_stated(question: str, written: Answer) -> bool:
         if named and same_sense and asked <= {to_stem(word) for word in split_words(text)}:
             return True
     return False
+
+
+def answers_as_well(written: Answer, read: Answer) -> bool:
+    """Whether the scorer finds what is written to answer no less than what is read.
+
+    Where it judges only one of them, nothing speaks against what is written.
+    """
+    own, other = written.signals.get(JUDGED), read.signals.get(JUDGED)
+    return own is None or other is None or own >= other
 
 
 def list_different(answers: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from clew.agents.answering.judged_answer import say_cited
 from clew.agents.answering.lacking import find_missing, name_home
 from clew.agents.answering.told import find_home, find_reference, list_words
 from clew.agents.answering.units import STEM, stem_words
+from clew.agents.core.confidence import FOREIGN
 from clew.agents.core.types import Answer
 from clew.agents.reading.judged import judge_texts
 from clew.agents.reading.restrictions import blank_names, is_short
@@ -23,8 +24,6 @@ from clew.context import Context
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
 
-FOREIGN = "foreign"
-"""The signal of how far an answer is said of something else."""
 _WORD = re.compile(r"[^\W_]+(?:[-’'.,][^\W_]+)*|[;:.!?()]")
 _OWNER = re.compile(r"['’]s?$")
 _MOST = 2  # words that are left out, one at a time

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from clew.agents.answering.quote_block import Block, asks_passive, find_blocks, is_table
 from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_told, weigh_words
 from clew.agents.citing.support import SupportSpan, make_citation
-from clew.agents.core.confidence import load_shipped_models
+from clew.agents.core.confidence import load_models
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -83,7 +83,7 @@ async def choose_steps(
         "ahead": min(_MOST_AHEAD, ahead),
         "told": told / (known or 1.0),
     }
-    chance = load_shipped_models()[MODEL](signals)
+    chance = (await load_models(ctx.key_values))[MODEL](signals)
     if not _says_all(ctx, best):
         chance = min(chance, _UNSAID)
     if chance < LEAST:

@@ -3,7 +3,13 @@
 import re
 from collections.abc import Sequence
 
-from clew.agents.citing.entailment import has_same_polarity, has_same_signs, parse_claim
+from clew.agents.citing.entailment import (
+    Quote,
+    cut_quote,
+    has_same_polarity,
+    has_same_signs,
+    parse_claim,
+)
 from clew.agents.citing.fact_roles import agrees_with_facts
 from clew.agents.citing.support import (
     MIN_SHARE,
@@ -264,7 +270,8 @@ async def find_paraphrase(ctx: Context, text: str, passages: Sequence[Passage]) 
     best = max(range(len(spans)), key=lambda at: cosines[at])
     passage, start, end = spans[best]
     quote = passage.text[start:end]
-    same = contains_same_names(text, passage, quote) and has_same_signs(text, quote)
+    of_it = bool(cut_quote(text, Quote(passage, start, end)))
+    same = of_it and contains_same_names(text, passage, quote) and has_same_signs(text, quote)
     if cosines[best] < _MIN_PARAPHRASE_COSINE or not same or not has_same_polarity(text, quote):
         return None
     return make_citation(passage, SupportSpan(start, end, cosines[best]))

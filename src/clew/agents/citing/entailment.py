@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from clew.agents.citing.entries import cut_to_entries
 from clew.text.names import STOP_WORDS, name_key, strip_disambiguation, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import UNSPACED_CHAR, split_words
@@ -139,6 +140,7 @@ def parse_claim(sentence: str) -> Claim:
 
 def is_entailed(sentence: str, quotes: Sequence[Quote]) -> bool:
     """Whether the quotes together entail the sentence, as far as code can tell."""
+    quotes = [own for quote in quotes for own in cut_quote(sentence, quote)]
     if not quotes:
         return False
     sentences = [one for quote in quotes for one in _split_sentences(quote)]
@@ -157,6 +159,12 @@ def is_entailed(sentence: str, quotes: Sequence[Quote]) -> bool:
         return True
     enough = len(claim.content & _stems_of_text(text)) >= _MIN_WORD_SHARE * len(claim.content)
     return enough and has_same_polarity(sentence, text)
+
+
+def cut_quote(sentence: str, quote: Quote) -> list[Quote]:
+    """Return what of a quote may support a sentence: of rows and terms only those it names."""
+    spans = cut_to_entries(sentence, quote.passage.text, quote.start, quote.end)
+    return [Quote(quote.passage, start, end) for start, end in spans]
 
 
 def _split_sentences(quote: Quote) -> list[Quote]:

@@ -20,6 +20,8 @@ _DISTINGUISHING_WORDS = frozenset(
     "non anti".split()
 )
 _SEPARATORS = re.compile(r"[,;()（），；]")
+# "Brackwater and lived in Teveren"; "Trinidad and Tobago" is one name.
+_NEXT_CLAUSE = re.compile(r"(?<=\w),?\s+(?:and|but|where|who)\s+[a-z]+\s")
 # Endings of places and their demonyms that no table has: Bavaria and Bavarian.
 _PLACE_ENDINGS = ("", "a", "e", "o", "y", "s")
 _DEMONYM_ENDINGS = ("n", "an", "ian", "ese", "ish")
@@ -53,6 +55,11 @@ def answers_equal(one: str, other: str) -> bool:
         or _is_more_specific(other, one)
         or _is_place_and_demonym(a, b)
     )
+
+
+def _cut_to_name(value: str) -> str:
+    """Return the name that a value begins with, where a reader went on into the next clause."""
+    return value[: found.start()] if (found := _NEXT_CLAUSE.search(value)) else value
 
 
 def _dates_agree(one: str, other: str) -> bool:
@@ -116,7 +123,7 @@ def combine_answers(join: Join, answers: Mapping[int, str]) -> str:
     if join.how == "both":
         return _all_yes([row[0] for row in values], join.what)
     if join.how == "same":
-        same = answers_equal(values[0][0], values[1][0])
+        same = answers_equal(_cut_to_name(values[0][0]), _cut_to_name(values[1][0]))
         if is_chinese("".join(join.options)):
             return "是" if same else "否"
         return "yes" if same else "no"

@@ -107,15 +107,15 @@ def find_skipped(question: str, names: Sequence[str], told: str) -> list[str]:
     """Return the relations of a short question ("N's daughter") that a text does not state."""
     if not is_short(question, names):
         return []
-    table = table_for(question)
     found = [one["noun"].lower() for one in _OWNED.finditer(blank_names(question, names))]
-    return [one for one in found if asked_words(one) and not _states_relation(table, one, told)]
+    return [one for one in found if asked_words(one) and not states_relation(question, one, told)]
 
 
-def _states_relation(table: RuleTable, noun: str, told: str) -> bool:
+def states_relation(question: str, noun: str, told: str) -> bool:
     """Whether a text has a form of a noun for a relation, a synonym, or the other side of a kin."""
     if says_form(noun, told):
         return True
+    table = table_for(question)
     sides = [side for side, words in table.kin if words.fullmatch(noun)]
     if sides:
         return any(words.search(told) for side, words in table.kin if side not in sides)

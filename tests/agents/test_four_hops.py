@@ -32,3 +32,26 @@ def test_a_chain_is_followed_until_nothing_asked_is_left(
             f"Which river flows through the birthplace of the founder of the publisher of {book}?"
         )
     assert answer.candidate == river
+
+
+TOOLS = {
+    "Pgfuse": "Pgfuse is a proxy for databases. It is written in the language Rillo.",
+    "Rillo": "Rillo is a programming language. It was created by Tamsin Oakes at a bank.",
+    "Tamsin Oakes": "Tamsin Oakes is an engineer. She was born in Wexcombe.",
+    "Wexcombe": "Wexcombe is a town in the county of Marlshire.",
+    "Marlshire": "Marlshire is a county. Its seat is Dunmorrow.",
+    "Corvo": "Corvo is a programming language. It was created by Bertil Lang.",
+    "Bertil Lang": "Bertil Lang is a mathematician. He was born in Aldersund.",
+    "Aldersund": "Aldersund is a town on a fjord.",
+}
+
+
+def test_a_chain_that_ends_before_what_is_asked_is_not_told_as_sure(tmp_path: Path) -> None:
+    for name, text in TOOLS.items():
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\n{text}", encoding="utf-8")
+    with clew.open(tmp_path / "kb") as kb:
+        kb.add([*tmp_path.glob("*.md")])
+        county = kb.ask("In which county is the birthplace of the creator of rillo?")
+        town = kb.ask("In which town was the creator of Rillo born?")
+    assert county.candidate == "Marlshire" or county.confidence < 0.5
+    assert town.candidate == "Wexcombe" and town.confidence >= 0.5

@@ -1,6 +1,8 @@
 """Answers over four documents are read to their end, without a model."""
 
+import sys
 from pathlib import Path
+from subprocess import run
 
 import pytest
 
@@ -55,3 +57,23 @@ def test_a_chain_that_ends_before_what_is_asked_is_not_told_as_sure(tmp_path: Pa
         town = kb.ask("In which town was the creator of Rillo born?")
     assert county.candidate == "Marlshire" or county.confidence < 0.5
     assert town.candidate == "Wexcombe" and town.confidence >= 0.5
+
+
+def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(tmp_path: Path) -> None:
+    facts = [
+        ("Zinothal", "inhibits", "kinase R7"),
+        ("kinase R7", "phosphorylates", "Sarvin"),
+        ("Sarvin", "interacts_with", "Dolbin"),
+        ("Dolbin", "expressed_in", "cerebellum"),
+        ("Sarvin", "expressed_in", "liver"),
+    ]
+    rows = "\n".join("\t".join(fact) for fact in facts)
+    (tmp_path / "graph.tsv").write_text(rows, encoding="utf-8")
+    run(
+        [sys.executable, "-m", "clew", "import", "graph.tsv", "--kb", "kb"],
+        cwd=tmp_path,
+        check=True,
+    )
+    with clew.open(tmp_path / "kb") as kb:
+        target = kb.ask("which tissue expresses the target of the enzyme that zinothal inhibits")
+    assert target.candidate == "liver" or target.confidence < 0.5

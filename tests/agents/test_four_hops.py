@@ -1,6 +1,8 @@
 """Answers over four documents are read to their end, without a model."""
 
+import sys
 from pathlib import Path
+from subprocess import run
 
 import pytest
 
@@ -32,3 +34,46 @@ def test_a_chain_is_followed_until_nothing_asked_is_left(
             f"Which river flows through the birthplace of the founder of the publisher of {book}?"
         )
     assert answer.candidate == river
+
+
+TOOLS = {
+    "Pgfuse": "Pgfuse is a proxy for databases. It is written in the language Rillo.",
+    "Rillo": "Rillo is a programming language. It was created by Tamsin Oakes at a bank.",
+    "Tamsin Oakes": "Tamsin Oakes is an engineer. She was born in Wexcombe.",
+    "Wexcombe": "Wexcombe is a town in the county of Marlshire.",
+    "Marlshire": "Marlshire is a county. Its seat is Dunmorrow.",
+    "Corvo": "Corvo is a programming language. It was created by Bertil Lang.",
+    "Bertil Lang": "Bertil Lang is a mathematician. He was born in Aldersund.",
+    "Aldersund": "Aldersund is a town on a fjord.",
+}
+
+
+def test_a_chain_that_ends_before_what_is_asked_is_not_told_as_sure(tmp_path: Path) -> None:
+    for name, text in TOOLS.items():
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\n{text}", encoding="utf-8")
+    with clew.open(tmp_path / "kb") as kb:
+        kb.add([*tmp_path.glob("*.md")])
+        county = kb.ask("In which county is the birthplace of the creator of rillo?")
+        town = kb.ask("In which town was the creator of Rillo born?")
+    assert county.candidate == "Marlshire" or county.confidence < 0.5
+    assert town.candidate == "Wexcombe" and town.confidence >= 0.5
+
+
+def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(tmp_path: Path) -> None:
+    facts = [
+        ("Zinothal", "inhibits", "kinase R7"),
+        ("kinase R7", "phosphorylates", "Sarvin"),
+        ("Sarvin", "interacts_with", "Dolbin"),
+        ("Dolbin", "expressed_in", "cerebellum"),
+        ("Sarvin", "expressed_in", "liver"),
+    ]
+    rows = "\n".join("\t".join(fact) for fact in facts)
+    (tmp_path / "graph.tsv").write_text(rows, encoding="utf-8")
+    run(
+        [sys.executable, "-m", "clew", "import", "graph.tsv", "--kb", "kb"],
+        cwd=tmp_path,
+        check=True,
+    )
+    with clew.open(tmp_path / "kb") as kb:
+        target = kb.ask("which tissue expresses the target of the enzyme that zinothal inhibits")
+    assert target.candidate == "liver" or target.confidence < 0.5

@@ -428,3 +428,25 @@ async def test_lower_case_links_names_and_not_common_words(base: KnowledgeBase) 
 async def test_wording_makes_no_difference(valley: KnowledgeBase, wording: str) -> None:
     plain = await ask(valley, "Where was the designer of Marrow Bridge born?", 3)
     assert docs(await ask(valley, wording, 3)) == docs(plain)
+
+
+async def test_pages_of_one_template_count_once_where_an_account_is_wanted(
+    base: KnowledgeBase,
+) -> None:
+    rules = (
+        "Berths are let from May to October. Boats are washed on the slip only. Fires are never "
+        "lit on a jetty. Guests report to the office before noon. Water is free of charge, power "
+        "is paid by the hour. Dogs are kept on a leash. Engines are not run at night. Sewage is "
+        "pumped out at the fuel dock. Lost keys are replaced for a fee."
+    )
+    wardens = {"Orle": "Ines Falk", "Tarby": "Jon Meer", "Vask": "Lea Brun", "Wenn": "Ulf Dahl"}
+    pages = [
+        document(name, f"{rules} In {name} the warden is {who}.", f"{name} harbour rules")
+        for name, who in wardens.items()
+    ]
+    fees = document("fees", "Berths cost nine crowns a night in the harbour.", "Harbour fees")
+    await base.take(stream([*pages, fees]))
+    broad = docs(await ask(base, "Summarize the rules of the harbours.", 2))
+    assert "fees" in broad
+    named = docs(await ask(base, "Summarize the rules of the harbour Vask.", 2))
+    assert "Vask" in named

@@ -15,6 +15,7 @@ from clew.store.protocol import Arrays
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.types import Fact
+from conftest import document, stream
 
 PAGES = {
     "order-77": "# Order 77\n\nOrder 77 went wrong. The cause was a crack in the batch-oven.",
@@ -48,6 +49,33 @@ async def test_a_walk_follows_a_title_that_another_page_writes_small(tmp_path: P
     assert {"batch-oven", "sorrel"} <= set(places)
     steps = {entity for path in found.evidence.paths for entity in path.entities}
     assert "batch-oven" in steps and "Home" not in steps
+
+
+SMALL = {
+    "tarnd": "tarnd is a daemon for queues. It is written in the language brindle.",
+    "brindle": "brindle is a language. It was made by osk varder.",
+    "osk varder": "osk varder is an engineer. He was born in pellow.",
+    "pellow": "pellow is a town with a pier.",
+    "hollow": "A daemon was made for a town and an engineer. Its language has no name.",
+    "lamp": "A town with a pier has an engineer. The daemon of the town is made of brass.",
+}
+
+
+async def test_where_all_names_are_written_small_the_walk_goes_along_them(
+    base: KnowledgeBase,
+) -> None:
+    await base.take(stream([document(name, SMALL[name], title=name) for name in SMALL]))
+    question = "In which town was the maker of the language of tarnd born?"
+    found = await base.search(question, k=5, recipe="clew")
+    assert set(list(SMALL)[:4]) <= {chunk.doc for chunk in found.evidence.chunks}
+    signals = next(one.output for one in found.trace if one.step == "signals")
+    assert signals.startswith("walk 1.00")
+
+
+def test_a_word_is_a_name_if_its_own_title_writes_it_small() -> None:
+    assert is_written_small("brindle", one_word=True)
+    assert not is_written_small("Brindle", one_word=True)
+    assert not is_written_small("brindle")
 
 
 @pytest.mark.parametrize(

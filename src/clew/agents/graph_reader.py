@@ -280,7 +280,7 @@ class GraphReader:
         """Return the spans that may answer, best first; none where the reader cannot read it."""
         if not can_read(ctx, ctx.question):
             return []
-        technical = is_technical(ctx, evidence.chunks)
+        technical = await is_technical(ctx, evidence.chunks)
         follow = None if technical else Follower(self.hops, self.beam)
         reader = QuestionReader(retriever, await load_rank(ctx), follow)
         return await reader.read(ctx, evidence.chunks)

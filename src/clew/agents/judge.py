@@ -1,7 +1,7 @@
 """Judge an answer: collect what speaks for it, and turn that into one confidence."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.answering.contrast import measure_contrast
@@ -18,6 +18,7 @@ from clew.agents.answering.lacking import (
 from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_other
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
+from clew.agents.answering.unsaid import stops_short
 from clew.agents.answering.word_signals import BY_WORDS, describe_quotes
 from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed
@@ -37,6 +38,7 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.choose import (
     contradicts_kind,
     measure_coverage,
+    measure_forms,
     measure_names,
     squash,
 )
@@ -64,7 +66,6 @@ from clew.text.word_forms import (
     asked_terms,
     find_written_names,
     is_read_language,
-    mentions_form,
     strip_bound_words,
 )
 from clew.types import Evidence, Passage
@@ -101,6 +102,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
         signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
+    if chat is None and confidence > _MOST_UNCLEAR and await stops_short(ctx, answer):
+        signals, confidence = {**signals, "short": 1.0}, _MOST_UNCLEAR
     if chat is None and not signals["understood"]:
         confidence = min(confidence, _MOST_UNCLEAR)
     return replace(answer, confidence=round(confidence, 4), signals=signals)
@@ -174,7 +177,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "covered": measure_coverage(wanted, said),
         "named": measure_grounding(names, answer, cited)
         if is_read_language(asked) and not is_chinese(asked)
-        else _measure_forms(names, (*passages, *cited)),
+        else measure_forms(names, (*passages, *cited)),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
         "understood": float(_is_question(ctx, asked)),
@@ -313,13 +316,6 @@ def measure_grounding(names: Sequence[str], answer: Answer, cited: Sequence[Pass
     if apart and not any(mentions_name(name, text) for name in names for text in sections):
         return 0.0
     return measure_names(names, (*answer.evidence.chunks, *cited))
-
-
-def _measure_forms(names: Sequence[str], passages: Iterable[Passage]) -> float:
-    """Return the share of the names that some passage mentions in some form; 1 of none."""
-    texts = [f"{passage.title} {passage.text}" for passage in passages]
-    known = sum(any(mentions_form(name, text) for text in texts) for name in names)
-    return known / len(names) if names else 1.0
 
 
 def _find_answered_names(ctx: Context, question: str, answer: Answer) -> list[str]:
@@ -469,7 +465,7 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
     known_language = is_read_language(ctx.question)
     # A Chinese question glues what it says to the name: "消息写入哪里".
     glued = not known_language or is_chinese(ctx.question)
-    measure = _measure_forms if glued else measure_names
+    measure = measure_forms if glued else measure_names
     missing = [name for name in names if measure([name], read) == 0]
     if not missing or 2 * len(missing) < len(names):
         return ""

@@ -70,14 +70,14 @@ _ONE_THING = re.compile(
 )
 
 
-def is_technical(ctx: Context, passages: Sequence[Passage]) -> bool:
+async def is_technical(ctx: Context, passages: Sequence[Passage]) -> bool:
     """Whether most passages are sections of long documents, or have lists, tables or code.
 
     Not where names lead on from page to page, as in an encyclopedia.
     """
     some = passages[:_LOOKED_AT]
     structured = sum(bool(one.heading) or is_code(one.doc) or has_parts(one.text) for one in some)
-    return 2 * structured > len(some) and not names_lead_on(ctx.view)
+    return 2 * structured > len(some) and not await names_lead_on(ctx)
 
 
 def has_parts(text: str) -> bool:
@@ -95,7 +95,7 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     """
     passages = answer.evidence.chunks
     stepwise = await wants_steps(ctx)  # a span does not say how
-    if answer.verdict == "refused" or not (stepwise or is_technical(ctx, passages)):
+    if answer.verdict == "refused" or not (stepwise or await is_technical(ctx, passages)):
         return answer
     judged = await judge_answer(ctx, answer)
     listed = wants_several(ctx.question) and LIST_BREAK.search(judged.candidate) is not None

@@ -77,10 +77,10 @@ _LONG_ARTICLE = 4  # passages of a document, on average
 async def find_corpus_kind(kb: KnowledgeBase) -> CorpusKind:
     """Tell which kind of corpus a knowledge base is, by how far names lead to pages."""
     async with kb.store.snapshot() as now:
-        view = (await kb.context(now, "")).view
-    if await is_only_graph(view, kb.store):
-        return GRAPH
-    trust = measure_corpus_trust(view)
+        ctx = await kb.context(now, "")
+        if await is_only_graph(ctx.view, kb.store):
+            return GRAPH
+        trust = await measure_corpus_trust(ctx)
     if trust >= 1 or trust <= 0:
         return LINKED_PAGES if trust >= 1 else UNLINKED_PAGES
     counts = await kb.store.counts()

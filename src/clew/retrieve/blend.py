@@ -21,12 +21,14 @@ from clew.retrieve.facts import score_sentences
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
+from clew.retrieve.small_names import count_small_mentions
 from clew.retrieve.step import Step
 from clew.text.unicode import split_words
 from clew.types import Found, Hit
 
 _TINY = 1e-9
 _MEMO_KEY = "share of mentions with a page"
+_SMALL_KEY = "share of mentions with a page, small ones too"
 _MAX_PAGES = 3  # a name that more passages are about leads to none of them in particular
 # Share of the mentions that lead to one to three passages about them: at most .004 on web pages,
 # .02 on a few long articles cut into passages, at least .046 on encyclopedias
@@ -80,9 +82,9 @@ class SignalWeights:
         return f"{said} ({reason}{', tuned' if self.tuned else ''})"
 
 
-def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
+async def weigh_signals(ctx: Context, entities: tuple[Hit, ...]) -> SignalWeights:
     """Return the weights for a question that names these entities."""
-    corpus = measure_corpus_trust(view)
+    view, corpus = ctx.view, await measure_corpus_trust(ctx)
     names = measure_specificity(view, entities)
     # Where most names lead on, so do those in passages: a question need not name anything.
     walk = corpus * (corpus + (1 - corpus) * names)
@@ -95,19 +97,29 @@ def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
     return SignalWeights(walk, corpus, names, mix.shares, tuned=True)
 
 
-def measure_corpus_trust(view: View) -> float:
-    """Return how far mentioned names lead to passages about them, 0 to 1; computed once."""
+async def measure_corpus_trust(ctx: Context) -> float:
+    """Return how far mentioned names lead to passages about them, 0 to 1; computed once.
+
+    Where too few do that are written with capitals, those that are written small count as well.
+    """
+    view = ctx.view
     share = view.measure_once(_MEMO_KEY, lambda: _share_of_mentions_with_page(view))
+    if share < _FULL_TRUST_SHARE and view.count("chunk"):
+        if _SMALL_KEY not in view.memo:
+            small = await count_small_mentions(ctx)
+            view.memo[_SMALL_KEY] = _share_of_mentions_with_page(view, small)
+        share = view.memo[_SMALL_KEY]
     trust = (share - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
     return min(1.0, max(0.0, trust))
 
 
-def names_lead_on(view: View) -> bool:
+async def names_lead_on(ctx: Context) -> bool:
     """Whether names lead to passages about them as often as in an encyclopedia, or nearly."""
-    return measure_corpus_trust(view) >= _CHAIN_TRUST
+    return await measure_corpus_trust(ctx) >= _CHAIN_TRUST
 
 
-def _share_of_mentions_with_page(view: View) -> float:
+def _share_of_mentions_with_page(view: View, small: float = 0.0) -> float:
+    """Return the share of mentions that lead on, `small` more of which are written small."""
     if not view.count("chunk"):
         return 0.0
     if len(view.relations) and view.relations.min() >= 0:
@@ -120,8 +132,8 @@ def _share_of_mentions_with_page(view: View) -> float:
     # Of each mention whether its name leads on (2), or is a name at all (1).
     kinds = (named.view(np.uint8) + leads_on)[view.links("chunk_entity").columns]
     kinds *= view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM
-    leading = int(np.count_nonzero(kinds == 2))
-    return leading / max(1, int(np.count_nonzero(kinds)))
+    leading = small + int(np.count_nonzero(kinds == 2))
+    return leading / max(1.0, small + int(np.count_nonzero(kinds)))
 
 
 def measure_specificity(view: View, entities: tuple[Hit, ...]) -> float:
@@ -153,14 +165,14 @@ class Blended:
         view = ctx.view
         if not view.count("chunk"):
             return replace(found, chunks=())
-        weights = weigh_signals(view, found.entities).leave_to_words(ctx.meaning())
+        weights = (await weigh_signals(ctx, found.entities)).leave_to_words(ctx.meaning())
         ctx.trace.append(TraceStep("signals", "", weights.describe(), 0.0))
         walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
         scores = await score_plainly(ctx, found, self.rest)
         plain = scores.mix(weights.shares)
-        if not names_lead_on(view):
+        if not await names_lead_on(ctx):
             plain = plain + await score_definitions(ctx, plain)
             plain = plain + await score_units(ctx, plain)
         ties = view.codes("chunk")
@@ -201,18 +213,19 @@ async def score_plainly(ctx: Context, found: Found, rest: float = 0.7) -> PlainS
     """
     question, specific = await ctx.vectors([ctx.question, found.specific or ctx.question])
     fits = await score_sentences(ctx, (1 - rest) * question + rest * specific)
-    words = ctx.view.bm25.scores(repeat_rare_codes(ctx.view, ctx.question))
+    words = ctx.view.bm25.scores(await repeat_rare_codes(ctx))
     meaning = ctx.estimates("chunk", question).values
     return PlainScores(meaning, words, fits.chunks.values, fits.facts.values)
 
 
-def repeat_rare_codes(view: View, question: str) -> list[str]:
+async def repeat_rare_codes(ctx: Context) -> list[str]:
     """Return the words of a question that say something, codes that few passages have twice.
 
     In manuals and tables "KM" or "copy2" says more than the rest; names of an encyclopedia lead on.
     """
+    view, question = ctx.view, ctx.question
     words = content_words(question)
-    if names_lead_on(view):
+    if await names_lead_on(ctx):
         return words
     few = max(_FEW_PASSAGES, _FEW_SHARE * view.count("chunk"))
     codes = {word for found in _CODE_WORD.findall(question) for word in split_words(found)}

@@ -40,6 +40,7 @@ _SAME_MENTIONS, _FEW_MENTIONS = 1 / 3, 4
 # Least share of the runs of words of the shorter of two copies that the longer one has, and least
 # length of the shorter one beside it.
 _SAME_TEXT, _SAME_LENGTH = 0.92, 0.8
+_SAME_TEMPLATE, _TEMPLATE_LENGTH = 0.75, 0.9  # the same of pages of one template
 _RUN = 3  # words of a run
 # One run in so many is sampled; of at least so many, copies have at least this share in common.
 _SAMPLED, _ENOUGH, _SAMPLE_SHARE = 8, 10, 0.6
@@ -91,13 +92,17 @@ class _WholeText:
     """What its document is called."""
 
 
-async def group_copies(ctx: Context, positions: Ints) -> tuple[Ints, Mask]:
+async def group_copies(ctx: Context, positions: Ints, *, broad: bool) -> tuple[Ints, Mask]:
     """Return for each chunk the place in `positions` of the one that it is a copy of, or its own.
 
     A passage that says another of the question's words is no copy: it may hold the answer; those
-    without it are copies of it. Beside the places: which differ from it in nothing at all.
+    without it are copies of it. Beside the places: which differ from it in nothing at all. Where
+    a `broad` account is wanted, pages of one template count as copies, whatever they mention.
     """
-    group = await _group_pairs(ctx, positions, _find_pairs(ctx, positions))
+    near, least = _find_pairs(ctx, positions), _SAME_TEXT
+    if broad and can_compare_vectors(ctx):
+        near, least = near | _find_templates(ctx, positions), _SAME_TEMPLATE
+    group = await _group_pairs(ctx, positions, near, least)
     exact = np.zeros(len(group), np.bool_)
     copied = np.flatnonzero(group != np.arange(len(group)))
     if len(copied):
@@ -129,7 +134,9 @@ async def count_unlike(ctx: Context, positions: Sequence[int]) -> int:
     return len(kept)
 
 
-async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
+async def _group_pairs(
+    ctx: Context, positions: Ints, near: Mask, least: float = _SAME_TEXT
+) -> Ints:
     """Group copies; `near` are the pairs that are worth comparing."""
     count = len(positions)
     group = np.arange(count)
@@ -141,7 +148,7 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
     near = near & _may_be_copies(texts, count)
     weights = weigh_stems(ctx.view, ctx.question)
     weights = {stem.removesuffix("s"): weight for stem, weight in weights.items()}
-    several = _find_alike(texts, near, weights)
+    several = _find_alike(texts, near, weights, least)
     if not several:
         return group
     asked = _find_asked(ctx.question)
@@ -156,13 +163,18 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
 
 
 def _find_alike(
-    texts: Mapping[int, _OwnText], near: Mask, asked: Mapping[str, float]
+    texts: Mapping[int, _OwnText], near: Mask, asked: Mapping[str, float], least: float
 ) -> list[list[int]]:
     """Return the texts that say the same as one before them, each with all that do."""
     alike: dict[int, list[int]] = {}
     for at, own in texts.items():
         first = next(
-            (one for one in alike if near[at, one] and _say_the_same(own, texts[one], asked)), at
+            (
+                one
+                for one in alike
+                if near[at, one] and _say_the_same(own, texts[one], asked, least)
+            ),
+            at,
         )
         alike.setdefault(first, []).append(at)
     return [members for members in alike.values() if len(members) > 1]
@@ -190,6 +202,17 @@ def _find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
         long = ctx.view.bm25.lengths[positions[some]] >= _LONG
         sure = (cosines[pairs] >= _NEAR_IF_LONG) | ~(long[:, None] & long)
     near[pairs] &= _mention_alike(ctx.view, positions[some], sure)
+    return near
+
+
+def _find_templates(ctx: Context, positions: Ints) -> Mask:
+    """Return which pairs are near each other and as long: pages of one template may be."""
+    lengths = ctx.view.bm25.lengths[positions]
+    near: Mask = compare_rows(ctx.view.vectors("chunk", positions)) >= _NEAR
+    near &= np.minimum(lengths[:, None], lengths) >= (
+        _TEMPLATE_LENGTH * np.maximum(lengths[:, None], lengths)
+    )
+    np.fill_diagonal(near, val=False)
     return near
 
 
@@ -342,12 +365,12 @@ def _is_date_line(piece: str) -> bool:
     return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)
 
 
-def _have_same_text(one: _OwnText, other: _OwnText) -> bool:
-    return len(one.runs & other.runs) >= _SAME_TEXT * min(len(one.runs), len(other.runs))
+def _have_same_text(one: _OwnText, other: _OwnText, least: float = _SAME_TEXT) -> bool:
+    return len(one.runs & other.runs) >= least * min(len(one.runs), len(other.runs))
 
 
-def _say_the_same(one: _OwnText, other: _OwnText, asked: Mapping[str, float]) -> bool:
-    if not _have_same_text(one, other):
+def _say_the_same(one: _OwnText, other: _OwnText, asked: Mapping[str, float], least: float) -> bool:
+    if not _have_same_text(one, other, least):
         return False
     if not (one.words - other.words and other.words - one.words):
         return True  # one of them only leaves out what the other says

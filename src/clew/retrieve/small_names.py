@@ -2,7 +2,8 @@
 
 The rules find names by their capitals. What is a title, a defined term or marked as code in one
 document is a name in the others too, however they write it, where it is specific: several words,
-which few passages have together. Such names are looked up in the sentences that a walk reaches.
+which few passages have together, or one rare word that its own title writes small. Such names are
+looked up in the sentences that a walk reaches.
 """
 
 import re
@@ -33,22 +34,40 @@ from clew.text.names import (
     tokenize,
 )
 
+<<<<<<< HEAD
 _KEPT = "names written small by passage"
+=======
+_KEPT = "small names, titles apart"
+>>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
 _MARKED = (DEFINED, IDENTIFIER, COMMAND)
 _FORMS = frozenset("_/$.:=")  # names with these are found by their form
 _MAX_WORDS = 6
 _MAX_READ = 20_000  # passages whose names are kept
+<<<<<<< HEAD
 _SMALL_WORD = re.compile(r"[\W_][a-z]")
+=======
+_WORD_RARITY = 0.7  # the least of one word that is a name: an ordinary word is in more passages
+_SAMPLED = 60  # passages that are read to count how often names are written small
+>>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
 
 
 @dataclass(frozen=True, slots=True)
 class _SmallNames:
     """Names that may be written small: entities by the key of the name, and first words."""
 
+<<<<<<< HEAD
     entities: dict[str, int]
     firsts: frozenset[str]
     candidates: dict[int, list[str]]
     """By passage the names whose words it all has, without a mention; others are not read."""
+=======
+    entities: dict[int, int]
+    firsts: frozenset[int]
+    passages: frozenset[int]
+    """Those that have all words of one of the names; the others are not read."""
+    titles: frozenset[int]
+    """The entities among them with a page, and not marked as code or a term."""
+>>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
 
     def find(self, text: str) -> Iterator[int]:
         """Yield the entities that a text names, the longest of those that overlap."""
@@ -61,7 +80,7 @@ class _SmallNames:
 
     def _find_at(self, t: Tokens, at: int) -> tuple[int, int]:
         """Return how many words are a name that begins here, and its entity; -1 for none."""
-        for size in range(min(_MAX_WORDS, len(t) - at), 1, -1):
+        for size in range(min(_MAX_WORDS, len(t) - at), 0, -1):
             key = t.key(at, at + size)
             for form in (key, key.removesuffix("s")):
                 if (entity := self.entities.get(form)) is not None:
@@ -92,6 +111,18 @@ async def find_all_mentions(ctx: Context, rows: Ints, known: Ints) -> Mentions:
     is_new = ~isin_sorted(row * count + entity, np.sort(stated.row * count + stated.entity))
     small = Mentions(row, entity, fact)
     return stated + small.select(is_new & is_followable(view, entity, known))
+
+
+async def count_small_mentions(ctx: Context) -> float:
+    """Return how often passages write the title of another one small, judged by some of them."""
+    names = await _load_names(ctx)
+    if not names.titles:
+        return 0.0
+    some = np.array(sorted(names.passages), np.int64)
+    read = some[:: -(-len(some) // _SAMPLED)]
+    found = await _read_sentences(ctx, read, names)
+    mentions = sum(len(names.titles & {entity for entity, _ in ones}) for ones in found.values())
+    return mentions * len(some) / len(read)
 
 
 async def _read_sentences(
@@ -141,7 +172,15 @@ async def _load_names(ctx: Context) -> _SmallNames:
             held = await _choose_names(ctx)
             if large:
                 keep_arrays(view.arrays, _KEPT, dict(held))
+<<<<<<< HEAD
         view.memo[_KEPT] = _unpack_names(held)
+=======
+        entities = dict(zip(held["hashes"].tolist(), held["entities"].tolist(), strict=True))
+        firsts, passages, titles = (
+            frozenset(held[key].tolist()) for key in ("firsts", "passages", "titles")
+        )
+        view.memo[_KEPT] = _SmallNames(entities, firsts, passages, titles)
+>>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
     found: _SmallNames = view.memo[_KEPT]
     return found
 
@@ -189,6 +228,7 @@ async def _read_names(ctx: Context) -> list[tuple[int, str]]:
     view, keys = ctx.view, ctx.view.keys("entity")
     titles = _find_titles(view)
     marked = [at for at, name in enumerate(await type_names(ctx)) if name in _MARKED]
+<<<<<<< HEAD
     terms = np.flatnonzero(isin_sorted(view.types, np.array(marked, np.int64)))
     terms = terms[~isin_sorted(terms, titles)]
     some = [*titles.tolist(), *terms.tolist()]
@@ -200,6 +240,34 @@ async def _read_names(ctx: Context) -> list[tuple[int, str]]:
         if not by_form and is_written_small(name):
             found.append((at, name))
     return found
+=======
+    is_marked = np.isin(view.types, marked)
+    terms = np.setdiff1d(np.flatnonzero(is_marked), titles)
+    some = [*titles.tolist(), *terms.tolist()]
+    labels = await ctx.snapshot.entity_labels([int(keys[at]) for at in some])
+    chosen: dict[int, tuple[int, int]] = {}
+    passages = [np.zeros(0, np.int64)]
+    for number, at in enumerate(some):
+        label = labels.get(int(keys[at]))
+        name = strip_disambiguation(label.name) if label else ""
+        titled = number < len(titles)
+        by_form = not titled and not _FORMS.isdisjoint(name)
+        if by_form or not is_written_small(name, one_word=titled):
+            continue
+        together = view.bm25.chunks_with_all(content_words(name))
+        words = name_key(name)
+        if _is_rare(view, len(together), MIN_RARITY if " " in words else _WORD_RARITY):
+            chosen.setdefault(hash64(words), (at, encode_token(words.split()[0])))
+            passages.append(together)
+    entities = np.array([at for at, _ in chosen.values()], np.int64)
+    return {
+        "hashes": np.array(list(chosen), np.uint64),
+        "entities": entities,
+        "titles": np.setdiff1d(entities, np.flatnonzero(is_marked)),
+        "firsts": np.array([first for _, first in chosen.values()], np.int64),
+        "passages": np.unique(np.concatenate(passages)).astype(np.int64),
+    }
+>>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
 
 
 def _find_titles(view: View) -> Ints:
@@ -209,11 +277,21 @@ def _find_titles(view: View) -> Ints:
     return sorted_unique(np.searchsorted(owners.starts, sure, "right") - 1)
 
 
+<<<<<<< HEAD
 def is_written_small(name: str) -> bool:
     """Whether a name has several words, and other than its first some without a capital."""
     if name.isascii() and not _SMALL_WORD.search(name):  # most names
         return False
+=======
+def is_written_small(name: str, *, one_word: bool = False) -> bool:
+    """Whether a name has several words, and other than its first some without a capital.
+
+    Or whether it is `one_word` without any: a title that is no beginning of a sentence.
+    """
+>>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
     t = tokenize(name)
+    if len(t) == 1 and one_word:
+        return name.islower() and _says_something(t, 0)
     if not 1 < len(t) <= _MAX_WORDS or name.startswith("-"):
         return False
     says = partial(_says_something, t)
@@ -225,6 +303,6 @@ def _says_something(t: Tokens, at: int) -> bool:
     return key.isalpha() and key not in STOP_WORDS and not t.upper[at] and not t.unspaced[at]
 
 
-def _is_rare(view: View, passages: int) -> bool:
+def _is_rare(view: View, passages: int, least: float) -> bool:
     """Whether so few passages have the words of a name together that it is specific."""
-    return bool(name_rarities(np.array([passages]), view.count("chunk"))[0] > MIN_RARITY)
+    return bool(name_rarities(np.array([passages]), view.count("chunk"))[0] > least)

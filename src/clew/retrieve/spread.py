@@ -48,9 +48,9 @@ class Spread:
         """Set `chunks`; those after the first `top_k` keep their order behind them."""
         if len(found.chunks) < 2:
             return found
-        chunks, copies = await _fold_copies(ctx, found.chunks)
-        first, rest = chunks[: self.top_k], chunks[self.top_k :]
         broad = await judge_breadth(ctx)
+        chunks, copies = await _fold_copies(ctx, found.chunks, broad=broad)
+        first, rest = chunks[: self.top_k], chunks[self.top_k :]
         places = await fetch_places(ctx, hit_positions(first).tolist())
         order = self._choose_order(ctx, first, [place.document for place in places], broad)
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
@@ -103,14 +103,14 @@ def _put_back(score: Floats, factors: Floats, costs: Floats) -> list[int]:
 
 
 async def _fold_copies(
-    ctx: Context, hits: tuple[Hit, ...]
+    ctx: Context, hits: tuple[Hit, ...], *, broad: bool
 ) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
     """Return the hits, and apart from them those whose own text is a near copy of a better one's.
 
     What differs in nothing is left out; the others come last, behind all else that was found.
     """
     positions = hit_positions(hits)
-    group, exact = await group_copies(ctx, positions)
+    group, exact = await group_copies(ctx, positions, broad=broad)
     # One that says what is asked for takes the place of the first of its copies.
     first: dict[int, int] = {}
     for at, one in enumerate(group.tolist()):

@@ -3,7 +3,7 @@
 What the query scorer finds asked is told whole and alone; otherwise the ends that are likely.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clew.agents.answering.kinds import list_kind
@@ -14,12 +14,15 @@ from clew.agents.answering.path_ends import prefer_fitting_ends
 from clew.agents.answering.write import make_answer
 from clew.agents.core.messages import explain_not_written
 from clew.agents.core.types import Answer
+from clew.agents.reading.restrictions import says_form
+from clew.agents.reading.spans import asked_words
 from clew.context import Context
 from clew.retrieve.asked_form import AskedForm, read_form, wants_check
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.ranked import UNCLEAR, list_ends, measure_fit
 from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
 from clew.retrieve.rank import ANSWER_MARK
+from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.spelled_out import ask_plainly
 from clew.text.unicode import split_words
 from clew.text.word_forms import asking_words, question_language
@@ -30,6 +33,7 @@ _PATH_NOTE = "these are the ends of the best paths in the graph"
 _MIN_RELATIVE_SCORE = 0.5
 _MAX_ANSWERS = 32  # of those that the first path leads to, where scores decide
 _MAX_TOLD = 300  # names in an answer; what is more is counted
+_MAX_AHEAD = 64  # facts of an end whose relations are looked at
 _MAX_CITED_PATHS = 8  # candidates whose paths are quoted
 
 
@@ -86,7 +90,11 @@ async def _tell(
     if (
         differ
         or not short
-        and (wants_check(plain.question) or _asks_further(plain.question, found))
+        and (
+            wants_check(plain.question)
+            or _asks_further(plain.question, found)
+            or await _leads_on(plain, found)
+        )
     ):
         hints[UNCLEAR] = 1.0
     whole = not more or form.wants != "things"
@@ -123,6 +131,26 @@ def _asks_further(question: str, found: Found) -> bool:
     asking = asking_words(question_language(question))
     steps = len(found.paths[0].facts) if found.paths else 1
     return sum(word.casefold() in asking for word in split_words(question)) > max(steps, 1)
+
+
+async def _leads_on(ctx: Context, found: Found) -> bool:
+    """Whether another relation of the end says a word of the question that the path does not.
+
+    "Which tissue expresses the target of …" is not answered by the target.
+    """
+    if not found.paths or not found.paths[0].facts:
+        return False
+    first, relations, texts = found.paths[0], ctx.view.relations, await load_short_texts(ctx)
+
+    def say(facts: Iterable[int]) -> str:
+        return " ".join({texts[relations[one]] for one in facts if relations[one] >= 0})
+
+    gone = say(first.facts)
+    ahead = ctx.view.links("entity_fact").row(first.entities[-1])[:_MAX_AHEAD].tolist()
+    named = {word for name in found.names for word in split_words(str(name))}
+    asked = [word for word in asked_words(ctx.question) if word not in named]
+    further = say(ahead)
+    return any(says_form(one, further) and not says_form(one, gone) for one in asked)
 
 
 def _list_all(ctx: Context, found: Found, told: list[int]) -> tuple[list[int], int]:

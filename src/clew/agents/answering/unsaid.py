@@ -28,11 +28,16 @@ from clew.agents.reading.spans import asked_words
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.graph.csr import Ints
+from clew.index.view import View
+from clew.retrieve.mentions import SURE_CLAIM
+from clew.retrieve.pack import fetch_chunks
 from clew.text.countries import find_countries
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 
 _SAME = 0.7  # cosine of two words of one meaning
+_MAX_PAGES, _MAX_NEXT = 3, 8  # passages about one thing, and about what they mention
 _SAME_RELATION = 0.5  # of a noun for a relation and its verb: "teacher" and "taught"
 
 
@@ -129,6 +134,46 @@ async def is_other_sort(ctx: Context, answer: Answer) -> bool:
         return country
     said = asked_words(" ".join(sorts))
     return not (noun in said or await mean_same(ctx, [noun], said))
+
+
+async def stops_short(ctx: Context, answer: Answer) -> bool:
+    """Whether a chain ends before what is asked: the page about its answer goes on with it.
+
+    It says a word of the question that nothing cited says ("rises"), and not of what sort the
+    answer is.
+    """
+    if answer.kind != "span" or len(answer.citations) < 2:
+        return False
+    told, names = gather_cited(answer).whole, find_subject_names(ctx.view, ctx.question)
+    named = {word for name in names for word in split_words(name)}
+    asked = [word for word in asked_words(ctx.question) if word not in named]
+    unsaid = [word for word in asked if not says_form(word, told)]
+    page, further = await _read_page(ctx, answer.candidate) if unsaid else ("", "")
+    defined = rf"(?i)\b{re.escape(answer.candidate)}{table_for(ctx.question).defined}"
+    sorts = " ".join(found["sort"] for found in re.finditer(defined, page))
+    later = [one for one in unsaid if says_form(one, further) and not says_form(one, sorts)]
+    return bool(later) and not await mean_same(ctx, later, asked_words(told))
+
+
+async def _read_page(ctx: Context, name: str) -> tuple[str, str]:
+    """Return the text of the passages about a name, and of those about what they mention."""
+    view = ctx.view
+    own = _find_pages(view, view.find_by_name_or_alias(name).astype(np.int64))
+    mentioned = view.links("chunk_entity").edges_of(np.array(own, np.int64))[1]
+    others = _find_pages(view, view.links("chunk_entity").columns[mentioned].astype(np.int64))
+    fetched = await fetch_chunks(ctx, sorted({*own, *others[:_MAX_NEXT]}))
+    texts = {at: one.text for at, one in fetched.items()}
+    return " ".join(texts[at] for at in own), " ".join(texts.values())
+
+
+def _find_pages(view: View, entities: Ints) -> list[int]:
+    """Return the passages that are about one of these for certain, if they are few."""
+    owners, found = view.links("owners"), dict[int, None]()
+    for entity in np.unique(entities).tolist():
+        start, end = int(owners.starts[entity]), int(owners.starts[entity + 1])
+        sure = owners.columns[start:end][owners.weights[start:end] >= SURE_CLAIM]
+        found |= dict.fromkeys(sure.tolist() if len(sure) <= _MAX_PAGES else ())
+    return list(found)
 
 
 async def mean_same(

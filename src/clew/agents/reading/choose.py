@@ -13,7 +13,7 @@ from clew.agents.rules.table import cut_asking_words, table_for
 from clew.text.dates import MONTH_PATTERN, is_date
 from clew.text.quantities import parse_quantity
 from clew.text.unicode import split_words
-from clew.text.word_forms import asked_terms, is_read_language, measure_terms
+from clew.text.word_forms import asked_terms, is_read_language, measure_terms, mentions_form
 from clew.types import Citation, Passage
 
 _MAX_SCORE = 12.0  # logits beyond this say nothing more
@@ -312,3 +312,10 @@ def _fits_measure(question: str, text: str) -> float:
     measured = found.dimension.partition(" ")[0]
     pounds = found.unit.startswith("pound") and asked == "money"
     return 1.0 if measured == asked or pounds else -1.0
+
+
+def measure_forms(names: Sequence[str], passages: Iterable[Passage]) -> float:
+    """Return the share of the names that some passage mentions in some form; 1 of none."""
+    texts = [f"{passage.title} {passage.text}" for passage in passages]
+    known = sum(any(mentions_form(name, text) for text in texts) for name in names)
+    return known / len(names) if names else 1.0

@@ -34,40 +34,26 @@ from clew.text.names import (
     tokenize,
 )
 
-<<<<<<< HEAD
-_KEPT = "names written small by passage"
-=======
-_KEPT = "small names, titles apart"
->>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
+_KEPT = "small names by passage, titles apart"
 _MARKED = (DEFINED, IDENTIFIER, COMMAND)
 _FORMS = frozenset("_/$.:=")  # names with these are found by their form
 _MAX_WORDS = 6
 _MAX_READ = 20_000  # passages whose names are kept
-<<<<<<< HEAD
-_SMALL_WORD = re.compile(r"[\W_][a-z]")
-=======
+_SMALL_WORD = re.compile(r"(?:^|[\W_])[a-z]")
 _WORD_RARITY = 0.7  # the least of one word that is a name: an ordinary word is in more passages
 _SAMPLED = 60  # passages that are read to count how often names are written small
->>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
 
 
 @dataclass(frozen=True, slots=True)
 class _SmallNames:
     """Names that may be written small: entities by the key of the name, and first words."""
 
-<<<<<<< HEAD
     entities: dict[str, int]
     firsts: frozenset[str]
     candidates: dict[int, list[str]]
     """By passage the names whose words it all has, without a mention; others are not read."""
-=======
-    entities: dict[int, int]
-    firsts: frozenset[int]
-    passages: frozenset[int]
-    """Those that have all words of one of the names; the others are not read."""
     titles: frozenset[int]
     """The entities among them with a page, and not marked as code or a term."""
->>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
 
     def find(self, text: str) -> Iterator[int]:
         """Yield the entities that a text names, the longest of those that overlap."""
@@ -116,9 +102,9 @@ async def find_all_mentions(ctx: Context, rows: Ints, known: Ints) -> Mentions:
 async def count_small_mentions(ctx: Context) -> float:
     """Return how often passages write the title of another one small, judged by some of them."""
     names = await _load_names(ctx)
-    if not names.titles:
+    if not names.titles or not names.candidates:
         return 0.0
-    some = np.array(sorted(names.passages), np.int64)
+    some = np.array(sorted(names.candidates), np.int64)
     read = some[:: -(-len(some) // _SAMPLED)]
     found = await _read_sentences(ctx, read, names)
     mentions = sum(len(names.titles & {entity for entity, _ in ones}) for ones in found.values())
@@ -172,15 +158,7 @@ async def _load_names(ctx: Context) -> _SmallNames:
             held = await _choose_names(ctx)
             if large:
                 keep_arrays(view.arrays, _KEPT, dict(held))
-<<<<<<< HEAD
         view.memo[_KEPT] = _unpack_names(held)
-=======
-        entities = dict(zip(held["hashes"].tolist(), held["entities"].tolist(), strict=True))
-        firsts, passages, titles = (
-            frozenset(held[key].tolist()) for key in ("firsts", "passages", "titles")
-        )
-        view.memo[_KEPT] = _SmallNames(entities, firsts, passages, titles)
->>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
     found: _SmallNames = view.memo[_KEPT]
     return found
 
@@ -194,6 +172,7 @@ def _unpack_names(held: Arrays) -> _SmallNames:
         dict(zip(names, held["entities"].tolist(), strict=True)),
         frozenset(name.split()[0] for name in names),
         dict(candidates),
+        frozenset(held["titles"].tolist()),
     )
 
 
@@ -202,11 +181,11 @@ async def _choose_names(ctx: Context) -> Arrays:
     view = ctx.view
     entities, places = dict[str, int](), dict[str, list[Ints]]()
     for at, name in await _read_names(ctx):
-        together = view.bm25.chunks_with_all(content_words(name))
-        if _is_rare(view, len(together)):
-            entities.setdefault(name_key(name), at)
+        together, key = view.bm25.chunks_with_all(content_words(name)), name_key(name)
+        if _is_rare(view, len(together), MIN_RARITY if " " in key else _WORD_RARITY):
+            entities.setdefault(key, at)
             several = view.bm25.chunks_with_all(content_words(f"{name}s"))
-            places.setdefault(name_key(name), []).extend([together, several])
+            places.setdefault(key, []).extend([together, several])
     links = view.links("chunk_entity")
     pairs = [
         (passage, which)
@@ -215,9 +194,11 @@ async def _choose_names(ctx: Context) -> Arrays:
         if at not in links.row(passage)
     ]
     passages, which = np.array(pairs, np.int64).reshape(-1, 2).T
+    chosen = np.array(list(entities.values()), np.int64)
     return {
         "names": np.frombuffer("\n".join(entities).encode(), np.uint8),
-        "entities": np.array(list(entities.values()), np.int64),
+        "entities": chosen,
+        "titles": chosen[~isin_sorted(chosen, await _find_marked(ctx))],
         "passages": passages,
         "which": which,
     }
@@ -227,47 +208,24 @@ async def _read_names(ctx: Context) -> list[tuple[int, str]]:
     """Return titles and marked terms that may be written small, as positions and names."""
     view, keys = ctx.view, ctx.view.keys("entity")
     titles = _find_titles(view)
-    marked = [at for at, name in enumerate(await type_names(ctx)) if name in _MARKED]
-<<<<<<< HEAD
-    terms = np.flatnonzero(isin_sorted(view.types, np.array(marked, np.int64)))
+    terms = await _find_marked(ctx)
     terms = terms[~isin_sorted(terms, titles)]
     some = [*titles.tolist(), *terms.tolist()]
     read = await ctx.snapshot.entity_names(keys[some].tolist())
     found = []
     for number, (at, key) in enumerate(zip(some, keys[some].tolist(), strict=True)):
         name = strip_disambiguation(read.get(key, ""))
-        by_form = number >= len(titles) and not _FORMS.isdisjoint(name)
-        if not by_form and is_written_small(name):
-            found.append((at, name))
-    return found
-=======
-    is_marked = np.isin(view.types, marked)
-    terms = np.setdiff1d(np.flatnonzero(is_marked), titles)
-    some = [*titles.tolist(), *terms.tolist()]
-    labels = await ctx.snapshot.entity_labels([int(keys[at]) for at in some])
-    chosen: dict[int, tuple[int, int]] = {}
-    passages = [np.zeros(0, np.int64)]
-    for number, at in enumerate(some):
-        label = labels.get(int(keys[at]))
-        name = strip_disambiguation(label.name) if label else ""
         titled = number < len(titles)
         by_form = not titled and not _FORMS.isdisjoint(name)
-        if by_form or not is_written_small(name, one_word=titled):
-            continue
-        together = view.bm25.chunks_with_all(content_words(name))
-        words = name_key(name)
-        if _is_rare(view, len(together), MIN_RARITY if " " in words else _WORD_RARITY):
-            chosen.setdefault(hash64(words), (at, encode_token(words.split()[0])))
-            passages.append(together)
-    entities = np.array([at for at, _ in chosen.values()], np.int64)
-    return {
-        "hashes": np.array(list(chosen), np.uint64),
-        "entities": entities,
-        "titles": np.setdiff1d(entities, np.flatnonzero(is_marked)),
-        "firsts": np.array([first for _, first in chosen.values()], np.int64),
-        "passages": np.unique(np.concatenate(passages)).astype(np.int64),
-    }
->>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
+        if not by_form and is_written_small(name, one_word=titled):
+            found.append((at, name))
+    return found
+
+
+async def _find_marked(ctx: Context) -> Ints:
+    """Return the entities that are marked as code or a term."""
+    marked = [at for at, name in enumerate(await type_names(ctx)) if name in _MARKED]
+    return np.flatnonzero(isin_sorted(ctx.view.types, np.array(marked, np.int64)))
 
 
 def _find_titles(view: View) -> Ints:
@@ -277,18 +235,13 @@ def _find_titles(view: View) -> Ints:
     return sorted_unique(np.searchsorted(owners.starts, sure, "right") - 1)
 
 
-<<<<<<< HEAD
-def is_written_small(name: str) -> bool:
-    """Whether a name has several words, and other than its first some without a capital."""
-    if name.isascii() and not _SMALL_WORD.search(name):  # most names
-        return False
-=======
 def is_written_small(name: str, *, one_word: bool = False) -> bool:
     """Whether a name has several words, and other than its first some without a capital.
 
     Or whether it is `one_word` without any: a title that is no beginning of a sentence.
     """
->>>>>>> 792464d27622ea7f09dbabd0507d965819f6de99
+    if name.isascii() and not _SMALL_WORD.search(name):  # most names
+        return False
     t = tokenize(name)
     if len(t) == 1 and one_word:
         return name.islower() and _says_something(t, 0)

@@ -26,10 +26,13 @@ class _Place:
     opens: bool
 
     def is_like(self, other: "_Place") -> bool:
-        """Whether two words stand between the same words, or open their parts behind the same."""
+        """Whether two words stand between the same words, or open their parts behind the same one.
+
+        Where nothing stands before them, they only begin their parts, which says nothing.
+        """
         if self.before != other.before:
             return False
-        return self.behind == other.behind or (self.opens and other.opens)
+        return self.behind == other.behind or bool(self.before and self.opens and other.opens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ async def _move_to_part(ctx: Context, question: str, reading: Reading) -> Readin
     """Return what is read in the parallel part of the sentence that speaks of what is asked."""
     home, (first, last) = reading.passage, reading.sentence()
     own = (reading.start - first, reading.end - first)
-    asked = asked_words(question)
+    asked = {*asked_words(question)} - {*asked_words(home.title)}  # all parts are about the title
     part = find_parallel(asked, home.text[first:last], own, lambda word: bool(asked_words(word)))
     if part is None:
         return reading

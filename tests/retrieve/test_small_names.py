@@ -130,7 +130,7 @@ async def test_names_that_are_kept_are_found_by_the_next_process(
     async def choose(_: Context) -> Arrays:
         raise AssertionError("chosen again")
 
-    monkeypatch.setattr(small_names, "_choose_names", choose)
+    monkeypatch.setattr(small_names, "choose_names", choose)
     store = SqliteStore(tmp_path / "kb", durable=False)
     again = KnowledgeBase(store, Settings(kb=tmp_path / "kb"), HashEmbed())
     assert (await again.search(question, k=4, recipe="clew")).evidence == first.evidence

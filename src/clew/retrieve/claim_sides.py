@@ -82,6 +82,28 @@ def read_claim(shape: QuestionShape) -> Sides | None:
     return Sides(words, "noun" if noun else "subject", leading, said)
 
 
+def read_noun(shape: QuestionShape) -> Sides | None:
+    """Return what a question asks for as "the editor of X" or "X's editor" and as nothing else."""
+    keys, at = shape.keys, shape.name_position
+    if at < 0 or keys.count(NAME_MARK) > 1:
+        return None
+    before = _drop_articles(keys[:at])
+    if before[-1:] == ("of",) and at == len(keys) - 1:
+        words = _content(before[shape.question_word_position + 1 :])
+    elif keys[at + 1 : at + 2] == ("s",):
+        words = _content(keys[at + 1 :])
+    else:
+        return None
+    return Sides(words, "noun") if words and len(words) == len(shape.words) else None
+
+
+async def ends_at_other_side(ctx: Context, shape: QuestionShape, label: str, code: int) -> bool:
+    """Whether a step ends at whom something is the editor of, where its editor is asked for."""
+    asked = read_noun(shape)
+    head = await find_head(ctx, asked, label) if asked else ""
+    return head == ("second" if code % 2 else "first")
+
+
 def read_end(label: str, code: int) -> Sides:
     """Return the words of a relation's name, with the role of what a step along it ends at."""
     tail = replace(read_tail(label, Sides((), "subject")), said=label)

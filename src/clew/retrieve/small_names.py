@@ -155,7 +155,7 @@ async def _load_names(ctx: Context) -> _SmallNames:
         large = view.count("chunk") >= MIN_KEPT
         held = load_kept(view.arrays, _KEPT) if large else None
         if held is None:
-            held = await _choose_names(ctx)
+            held = await choose_names(ctx)
             if large:
                 keep_arrays(view.arrays, _KEPT, dict(held))
         view.memo[_KEPT] = _unpack_names(held)
@@ -176,7 +176,7 @@ def _unpack_names(held: Arrays) -> _SmallNames:
     )
 
 
-async def _choose_names(ctx: Context) -> Arrays:
+async def choose_names(ctx: Context) -> Arrays:
     """Return keys and entities of specific names, and in which passages they may stand."""
     view = ctx.view
     entities, places = dict[str, int](), dict[str, list[Ints]]()

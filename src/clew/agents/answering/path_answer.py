@@ -16,6 +16,7 @@ from clew.agents.core.messages import explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.reading.restrictions import says_form
 from clew.agents.reading.spans import asked_words
+from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.context import Context
 from clew.retrieve.asked_form import AskedForm, read_form, wants_check
 from clew.retrieve.pack import fetch_entity_labels
@@ -148,6 +149,7 @@ async def _leads_on(ctx: Context, found: Found) -> bool:
     gone = say(first.facts)
     ahead = ctx.view.links("entity_fact").row(first.entities[-1])[:_MAX_AHEAD].tolist()
     named = {word for name in found.names for word in split_words(str(name))}
+    named.update(find_asked_phrase(ctx.question).words)  # "which ship" says what the end is
     asked = [word for word in asked_words(ctx.question) if word not in named]
     further = say(ahead)
     return any(says_form(one, further) and not says_form(one, gone) for one in asked)

@@ -10,6 +10,7 @@ paragraphs that begin with a term and a colon, as standards write them, and stan
 """
 
 import re
+from collections import Counter
 from itertools import groupby
 from typing import NamedTuple
 
@@ -134,6 +135,9 @@ def _mark_hanging(text: str) -> str:
     """Write paragraphs that begin with a term and a colon as definitions, where several do."""
     pieces = _BLANK.split(text)  # every second one is what stands between two paragraphs
     found = [_HANGING.fullmatch(piece) for piece in pieces[::2]]
+    terms = Counter(match["term"] for match in found if match)
+    # What stands before several is no term: "Q:" and "A:", or who speaks.
+    found = [match if match and terms[match["term"]] == 1 else None for match in found]
     margins = [match["margin"] if match else None for match in found]
     for _, run in groupby(range(len(found)), key=margins.__getitem__):
         matches = [(at, match) for at in run if (match := found[at])]

@@ -14,6 +14,8 @@ from clew.context import Context
 from clew.graph.csr import Ints, Mask
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.graph.traverse import (
+    HEAD_CODE,
+    TAIL_CODE,
     FactGraph,
     RelationPathTable,
     expand_entities,
@@ -28,7 +30,7 @@ from clew.retrieve.relation_vectors import load_short_texts
 from clew.text.countries import find_countries
 from clew.text.names import head_type
 from clew.text.unicode import split_words
-from clew.text.word_forms import question_language, word_class
+from clew.text.word_forms import function_words, question_language, word_class
 
 Gender = str
 _GENDERS: tuple[Gender, ...] = ("female", "male")
@@ -179,9 +181,27 @@ class KindLookup:
         """Whether whatever a step starts at is of the kind: by the relation's name."""
         if not 0 <= code >> 1 < len(self.texts):
             return False
+        words = self.texts[code >> 1].split() or [""]
+        small = function_words("en")
+        of_kind = len(words) > 1 and words[-2] in small  # the head of "class of ship" is a ship
         if code % 2:  # the tail of "country" is one
-            return self.texts[code >> 1].split()[-1:] in [[noun] for noun in self.nouns]
+            return words[-1] in self.nouns and not of_kind
+        if words[0] in self.nouns and len(words) > 1 and words[1] not in small:
+            return True  # the head of "ship class" is a ship, that of "country of birth" no country
+        if words[-1] in self.nouns and (of_kind or self._joins_like(code >> 1)):
+            return True
         return head_type(self.names[code >> 1]) in self.nouns
+
+    def _joins_like(self, relation: int) -> bool:
+        """Whether the tails of a relation have relations that its heads have: "sister ship"."""
+        facts: Ints = np.flatnonzero(self.ways.labels == relation)[:_MOST_LOOKED_AT]
+        _, edge = self.ways.members.edges_of(facts)
+        roles, members = self.ways.members.weights[edge], self.ways.members.columns[edge]
+        said = [
+            set(expand_entities(self.ways, np.unique(members[roles == role])).code.tolist())
+            for role in (HEAD_CODE, TAIL_CODE)
+        ]
+        return any(code % 2 == 0 for code in said[0] & said[1])
 
     def _is_country(self, name: str) -> bool:
         if self.nouns.isdisjoint(_words("en", "countries")):

@@ -14,6 +14,7 @@ from clew.context import Context
 from clew.graph.csr import Doubles, Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes, shortest_paths, simple_paths
 from clew.graph.traverse import FactGraph
+from clew.retrieve.claim_sides import ends_at_other_side
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.order_sides import compare_order
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
@@ -286,6 +287,8 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     said = said or compare_order(search.shape, label, first_code) > 0
     unclear = _asks_rather_absent(found.paths[0])
     unclear = unclear or not said and _has_equal_mirror(found.paths, codes)
+    if hops == 1 and not unclear:
+        unclear = await ends_at_other_side(ctx, search.shape, label, first_code)
     return {
         **_measure_asked(found.paths),
         **({UNCLEAR: 1.0} if unclear else {}),

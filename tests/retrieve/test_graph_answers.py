@@ -82,3 +82,38 @@ async def test_the_scorer_tells_use_and_maker_from_class(
     assert asked.answer.startswith("Arthritis")
     found = await base.search("Who makes Ibuprofen?", recipe="lego-12")
     assert found.evidence.entities[0].name == "Boots"
+
+
+BOOKS = [
+    *("Maud Ferris, editor, Cass Wen", "Ezra Loom, editor, Piers Ode"),
+    *("Maud Ferris, wrote, Salt Road", "Ezra Loom, wrote, Glass Orchard"),
+    *("Quill House, parent company, Orbis Group", "Salt Road, publisher, Quill House"),
+]
+
+
+@pytest.mark.skipif(not SCORER_FILE.is_file(), reason="the scorer's weights are not installed")
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Who is the editor of Ezra Loom?", True),
+        ("Who is Maud Ferris's editor?", True),
+        ("Who is the editor of Piers Ode?", False),
+        ("What is the parent company of Orbis Group?", False),
+    ],
+)
+async def test_whose_editor_somebody_is_is_not_told_as_their_editor(
+    base: KnowledgeBase, tmp_path: Path, question: str, told: bool
+) -> None:
+    base.scorer = QueryScorer.load()
+    await import_rows(base, tmp_path, BOOKS)
+    assert ((await base.ask(question, recipe="lego-12")).confidence >= 0.5) == told
+
+
+@pytest.mark.skipif(not SCORER_FILE.is_file(), reason="the scorer's weights are not installed")
+async def test_a_ship_that_has_a_sister_ship_is_a_ship(base: KnowledgeBase, tmp_path: Path) -> None:
+    base.scorer = QueryScorer.load()
+    rows = ["Captain Ysolde, commands, Larkspur", "Larkspur, sister ship, Foxglove"]
+    rows += ["Larkspur, home port, Skerrow", "Foxglove, home port, Dunmere"]
+    await import_rows(base, tmp_path, rows)
+    asked = await base.ask("Which ship does Captain Ysolde command?", recipe="lego-12")
+    assert asked.answer.startswith("Larkspur") and asked.confidence >= 0.5

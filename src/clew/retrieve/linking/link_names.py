@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clew.graph.csr import Floats
 from clew.graph.name_matching import match_names
+from clew.graph.page_owners import name_rarities
 from clew.index.view import View
 from clew.retrieve.question import (
     NAME_BREAKS,
@@ -31,6 +32,7 @@ _MAX_NAME_TOKENS = 14  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
 _MAX_CACHED_QUESTIONS = 64  # questions of which a view keeps the links
 _ABOUT_PREFIX = "about "
+_LONG_NAME = 2  # words that stand together by chance less than those of a shorter name
 _TIE_SHARE = 0.97  # a passage with this share of the highest score counts as equally sure
 _SURE_CLAIM = 0.84  # a claim at least this high settles which entity a name means
 # Of the passages with a name's one word, or all its words, those that must use them as the name.
@@ -70,7 +72,7 @@ class LinkNames:
             for entity, sure in zip(link.entities.tolist(), link.weights.tolist(), strict=True):
                 weight[entity] = max(weight.get(entity, 0.0), sure)
         ranked = sorted(weight, key=lambda at: (-weight[at], at))
-        common = [link for link in linked if view.rarity[link.entities].max() < self.common]
+        common = [link for link in linked if _measure_rarity(view, t, link).max() < self.common]
         return replace(
             found,
             entities=tuple(Hit(at, weight[at], "name") for at in ranked),
@@ -85,7 +87,7 @@ class LinkNames:
         entities = link.entities.astype(np.int64)
         which, edge = owners.edges_of(entities)
         claim = owners.weights[edge] * link.weights[which]
-        weight = claim * np.sqrt(view.rarity[entities])[which]
+        weight = claim * np.sqrt(_measure_rarity(view, t, link))[which]
         best: dict[int, float] = {}
         for chunk, sure in zip(owners.columns[edge].tolist(), weight.tolist(), strict=True):
             best[chunk] = max(best.get(chunk, 0.0), sure)
@@ -113,6 +115,20 @@ class LinkNames:
         )
         factor = np.exp(self.hint * (share - share.max()))
         return dict(zip(owners, (np.array(list(owners.values())) * factor).tolist(), strict=True))
+
+
+def _measure_rarity(view: View, t: Tokens, link: NameLink) -> Floats:
+    """Return how rare linked entities are, by mentions, and by the words of a longer name.
+
+    A site may write its own name on every page in a form that is no mention of a page's title.
+    """
+    own = view.rarity[link.entities]
+    words = [word for word in t.keys[link.first : link.last] if word not in QUESTION_WORDS]
+    if len(words) < _LONG_NAME:
+        return own
+    together = len(view.bm25.chunks_with_all(words))
+    rarity: Floats = np.minimum(own, name_rarities(np.array([together]), view.count("chunk"))[0])
+    return rarity
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,13 +182,11 @@ class KindLookup:
         if not 0 <= code >> 1 < len(self.texts):
             return False
         words = self.texts[code >> 1].split() or [""]
-        small = function_words("en")
-        of_kind = len(words) > 1 and words[-2] in small  # the head of "class of ship" is a ship
         if code % 2:  # the tail of "country" is one
-            return words[-1] in self.nouns and not of_kind
-        if words[0] in self.nouns and len(words) > 1 and words[1] not in small:
+            return words[-1] in self.nouns
+        if words[0] in self.nouns and len(words) > 1 and words[1] not in function_words("en"):
             return True  # the head of "ship class" is a ship, that of "country of birth" no country
-        if words[-1] in self.nouns and (of_kind or self._joins_like(code >> 1)):
+        if len(words) > 1 and words[-1] in self.nouns and self._joins_like(code >> 1):
             return True
         return head_type(self.names[code >> 1]) in self.nouns
 

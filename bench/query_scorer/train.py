@@ -42,6 +42,7 @@ UNSAID = -1
 CHUNKS = 2  # rows of similar length that are padded together
 Tokens = tuple[Any, ...]
 Encoded = tuple[list[Tokens], Any]
+AVERAGED = 0.999  # share of the averaged weights that stays at each step
 DECISION = 0.1  # weight of yes or no
 
 
@@ -89,23 +90,31 @@ class Encoder:
         self.tokenizer = Tokenizer.from_buffer(tokenizer)
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(MAX_TOKENS)
+        self.marks = [self.tokenizer.token_to_id(one) for one in ("[CLS]", "[SEP]")]
+        self.unknown = self.tokenizer.token_to_id("[MASK]")
 
-    def __call__(self, pairs: list[tuple[str, str]]) -> Encoded:
-        """Return ids, types and mask of rows of similar length, and where each pair's row is."""
+    def __call__(self, pairs: list[tuple[str, str]], unread: float = 0.0) -> Encoded:
+        """Return ids, types and mask of rows of similar length, and where each pair's row is.
+
+        Of the question's tokens a share may be left unread, as training does.
+        """
         rows = self.tokenizer.encode_batch(pairs)
         order = sorted(range(len(rows)), key=lambda at: len(rows[at].ids))
         size = -(-len(rows) // CHUNKS)
         some = [[rows[i] for i in order[at : at + size]] for at in range(0, len(rows), size)]
         places = torch.from_numpy(np.argsort(np.array(order)))
-        return [self._pad(one) for one in some], places
+        return [self._pad(one, unread) for one in some], places
 
-    def _pad(self, rows: list[Any]) -> Tokens:
+    def _pad(self, rows: list[Any], unread: float) -> Tokens:
         width = max(len(row.ids) for row in rows)
         ids, types = np.zeros((2, len(rows), width), np.int64)
         mask = np.zeros((len(rows), width), np.bool_)
         for at, row in enumerate(rows):
             size = len(row.ids)
             ids[at, :size], types[at, :size], mask[at, :size] = row.ids, row.type_ids, True
+        if unread:
+            asked = mask & (types == 0) & ~np.isin(ids, self.marks)
+            ids[asked & (np.random.random(ids.shape) < unread)] = self.unknown
         return tuple(torch.from_numpy(one) for one in (ids, types, mask))
 
 
@@ -134,7 +143,7 @@ class Batches(torch.utils.data.IterableDataset[tuple[Encoded, Any]]):
             for item in choose_items(one, rng)
         ]
         labels = torch.tensor([one[2:] for one in items])
-        return self.encode([one[:2] for one in items]), labels
+        return self.encode([one[:2] for one in items], self.given.unread), labels
 
 
 def measure_loss(logits: Any, labels: Any, rivalry: float) -> Any:
@@ -171,6 +180,7 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
     steps = max(1, int(given.epochs * len(questions) / given.batch))
     fused = device.type == "cuda"
     optimiser = torch.optim.AdamW(model.parameters(), lr=given.rate, weight_decay=0.01, fused=fused)
+    averaged = make_average(model) if given.average else None
     start, done, loss_sum = time.time(), 0, 0.0
     made = Batches(questions, encode, given)
     ahead = {"prefetch_factor": AHEAD} if given.workers else {}
@@ -192,12 +202,22 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
+        if averaged is not None:
+            averaged.update_parameters(model)
         done, loss_sum = done + 1, loss_sum + float(loss.detach())
         if done % 100 == 0:
             print(
                 f"{done}/{steps} loss {loss_sum / 100:.4f} {time.time() - start:.0f} s", flush=True
             )
             loss_sum = 0.0
+    if averaged is not None:
+        model.load_state_dict(averaged.module.state_dict())
+
+
+def make_average(model: Any) -> Any:
+    """Return weights that follow those of the model, a thousandth of the way at each step."""
+    follow = torch.optim.swa_utils.get_ema_multi_avg_fn(AVERAGED)
+    return torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=follow)
 
 
 def measure(model: Any, encode: Encoder, questions: list[dict[str, Any]]) -> dict[str, float]:
@@ -253,6 +273,8 @@ def main() -> None:
     ask.add_argument("--rivalry", type=float, default=0.15, help="weight of the best of rivals")
     ask.add_argument("--workers", type=int, default=8, help="processes that make batches")
     ask.add_argument("--measured", type=int, default=4000, help="questions held out")
+    ask.add_argument("--unread", type=float, default=0.0, help="share of a question left unread")
+    ask.add_argument("--average", action="store_true", help="write the mean of late weights")
     ask.add_argument("--all", action="store_true", help="train on what is held out, too")
     given = ask.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"

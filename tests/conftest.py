@@ -25,7 +25,7 @@ from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress, parse_location
 from clew.llm import embed_local, rerank
-from clew.reader import span_reader
+from clew.reader import query_scorer, span_reader
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.postgres_server import start_server, why_not
@@ -69,10 +69,14 @@ def _models_are_loaded_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         session = _once_per_file(embed_local.open_session)
         tokenizer = _once_per_file(embed_local.open_tokenizer)
-        for module in (embed_local, rerank, span_reader):
+        read = span_reader.open_tokenizer
+        held = _once_per_file(lambda path, opened: read(opened, path))
+        for module in (embed_local, rerank, span_reader, query_scorer):
             patch.setattr(module, "open_session", session)
         for module in (embed_local, rerank):
             patch.setattr(module, "open_tokenizer", tokenizer)
+        for module in (span_reader, query_scorer):  # theirs stands in the file of the model
+            patch.setattr(module, "open_tokenizer", lambda opened, path: held(path, opened))
         yield
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -12,7 +13,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -135,8 +135,11 @@ def open_base(folder: Path) -> KnowledgeBase:
     return opened
 
 
-@cache
-def _read_folder(folder: Path) -> dict[str, bytes | None]:
+Held = dict[str, bytes | None]
+_FILLED: dict[tuple[tuple[str, str], ...], Held] = {}
+
+
+def read_folder(folder: Path) -> Held:
     """All that a folder holds, by relative path: the bytes of a file, None for a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
@@ -144,18 +147,15 @@ def _read_folder(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def copy_folder(kept: Path, target: Path) -> None:
-    """Copy a folder of a hundred small files, which is read once per process."""
+def write_folder(held: Held, target: Path) -> None:
+    """Write what a folder of a hundred small files held; four times as fast as `copytree`."""
     target.mkdir()
-    for name, held in _read_folder(kept).items():
-        if held is None:
+    for name, content in held.items():
+        if content is None:
             os.mkdir(f"{target}/{name}")
             continue
-        file = os.open(f"{target}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        try:
-            os.write(file, held)
-        finally:
-            os.close(file)
+        with open(f"{target}/{name}", "xb", buffering=0) as file:
+            assert file.write(content) == len(content)
 
 
 Fill = Callable[[KnowledgeBase], Awaitable[object]]
@@ -163,24 +163,25 @@ OpenFilled = Callable[[Fill], Awaitable[KnowledgeBase]]
 
 
 @pytest.fixture(scope="session")
-def filled_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where knowledge bases that several tests begin with are kept."""
-    return tmp_path_factory.mktemp("filled")
+def filled_folders() -> dict[str, Held]:
+    """Knowledge bases that several tests begin with, by the function that filled them."""
+    return {}
 
 
 @pytest.fixture
-async def open_filled(filled_folders: Path, tmp_path: Path) -> AsyncIterator[OpenFilled]:
+async def open_filled(filled_folders: dict[str, Held], tmp_path: Path) -> AsyncIterator[OpenFilled]:
     """Open a copy of what a function fills a knowledge base with; it is called once per run."""
     opened = []
 
     async def open_copy(fill: Fill) -> KnowledgeBase:
-        kept = filled_folders / f"{fill.__module__}.{fill.__qualname__}"
-        if not kept.exists():
+        kept = f"{fill.__module__}.{fill.__qualname__}"
+        if kept not in filled_folders:
             first = open_base(tmp_path / "first" / "kb")
             await fill(first)
             await first.close()
-            (tmp_path / "first").rename(kept)
-        copy_folder(kept / "kb", tmp_path / "kb")
+            filled_folders[kept] = read_folder(tmp_path / "first" / "kb")
+            shutil.rmtree(tmp_path / "first")
+        write_folder(filled_folders[kept], tmp_path / "kb")
         opened.append(open_base(tmp_path / "kb"))
         return opened[-1]
 
@@ -238,11 +239,17 @@ def shared(address: DatabaseAddress, tmp_path: Path) -> Settings:
 
 @contextmanager
 def open_tables(folder: Path, tables: Mapping[str, str]) -> Iterator[clew.Kb]:
-    """Open a knowledge base of tables, given by the names and texts of their files."""
+    """Open a knowledge base of files, given by their names and texts; it is built once."""
     for name, text in tables.items():
         (folder / name).write_text(text, encoding="utf-8")
+    given = tuple(tables.items())
+    if given not in _FILLED:
+        with clew.open(folder / "first" / "kb") as base:
+            base.add([folder / name for name in tables])
+        _FILLED[given] = read_folder(folder / "first" / "kb")
+        shutil.rmtree(folder / "first")
+    write_folder(_FILLED[given], folder / "kb")
     with clew.open(folder / "kb") as base:
-        base.add([folder / name for name in tables])
         yield base
 
 

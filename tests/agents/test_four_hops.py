@@ -7,6 +7,7 @@ from subprocess import run
 import pytest
 
 import clew
+from conftest import open_tables
 
 NOTES = {
     "book": "# The Copper Gull\n\nThe Copper Gull is a novel. Its publisher is Harrow Press.",
@@ -26,10 +27,7 @@ NOTES = {
 def test_a_chain_is_followed_until_nothing_asked_is_left(
     tmp_path: Path, book: str, river: str
 ) -> None:
-    for name, text in NOTES.items():
-        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([*tmp_path.glob("*.md")])
+    with open_tables(tmp_path, {f"{name}.md": text for name, text in NOTES.items()}) as kb:
         answer = kb.ask(
             f"Which river flows through the birthplace of the founder of the publisher of {book}?"
         )

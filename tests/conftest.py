@@ -237,9 +237,8 @@ def shared(address: DatabaseAddress, tmp_path: Path) -> Settings:
     return Settings(kb=address, cache=tmp_path / "cache", wait=0.2)
 
 
-@contextmanager
-def open_tables(folder: Path, tables: Mapping[str, str]) -> Iterator[clew.Kb]:
-    """Open a knowledge base of files, given by their names and texts; it is built once."""
+def place_tables(folder: Path, tables: Mapping[str, str]) -> None:
+    """Put files, given by their names and texts, and a knowledge base of them into a folder."""
     for name, text in tables.items():
         (folder / name).write_text(text, encoding="utf-8")
     given = tuple(tables.items())
@@ -249,6 +248,12 @@ def open_tables(folder: Path, tables: Mapping[str, str]) -> Iterator[clew.Kb]:
         _FILLED[given] = read_folder(folder / "first" / "kb")
         shutil.rmtree(folder / "first")
     write_folder(_FILLED[given], folder / "kb")
+
+
+@contextmanager
+def open_tables(folder: Path, tables: Mapping[str, str]) -> Iterator[clew.Kb]:
+    """Open a knowledge base of files, given by their names and texts; it is built once."""
+    place_tables(folder, tables)
     with clew.open(folder / "kb") as base:
         yield base
 

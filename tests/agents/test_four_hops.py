@@ -1,12 +1,12 @@
 """Answers over four documents are read to their end, without a model."""
 
-import sys
 from pathlib import Path
-from subprocess import run
 
 import pytest
+from typer.testing import CliRunner
 
 import clew
+from clew.cli.app import app
 from conftest import open_tables
 
 NOTES = {
@@ -57,7 +57,9 @@ def test_a_chain_that_ends_before_what_is_asked_is_not_told_as_sure(tmp_path: Pa
     assert town.candidate == "Wexcombe" and town.confidence >= 0.5
 
 
-def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(tmp_path: Path) -> None:
+def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     facts = [
         ("Zinothal", "inhibits", "kinase R7"),
         ("kinase R7", "phosphorylates", "Sarvin"),
@@ -67,11 +69,9 @@ def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(tmp_pat
     ]
     rows = "\n".join("\t".join(fact) for fact in facts)
     (tmp_path / "graph.tsv").write_text(rows, encoding="utf-8")
-    run(
-        [sys.executable, "-m", "clew", "import", "graph.tsv", "--kb", "kb"],
-        cwd=tmp_path,
-        check=True,
-    )
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["import", "graph.tsv", "--kb", "kb"])
+    assert done.exit_code == 0, done.output
     with clew.open(tmp_path / "kb") as kb:
         target = kb.ask("which tissue expresses the target of the enzyme that zinothal inhibits")
     assert target.candidate == "liver" or target.confidence < 0.5

@@ -7,8 +7,6 @@ are looked up in bit masks of the pieces that have them, the rarest word of a pi
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_, or_
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,11 @@ class Pieces:
         ordered = [sorted(words, key=lambda one: (often[one], one)) for words in pieces.values()]
         return cls({key: at for at, key in enumerate(pieces)}, ordered, having)
 
+    @property
+    def every(self) -> int:
+        """All pieces, as bits."""
+        return (1 << len(self.words)) - 1
+
     def find_others(self, other: "Pieces") -> list[int]:
         """Return the places of the pieces that another text does not have."""
         return [self.number[key] for key in self.number.keys() - other.number.keys()]
@@ -51,31 +54,31 @@ class AskedPieces:
     """The pieces of a text with what they say of a question."""
 
     pieces: Pieces
-    said: Sequence[int]
-    """Which of the asked words each piece has, as bits."""
-    share: Sequence[float]
-    """How much of what is asked each piece says."""
+    saying: Sequence[int]
+    """The pieces that have each of the asked words, as bits."""
+    by_share: Sequence[tuple[float, int]]
+    """How much of what is asked pieces say, the most first, and which these are."""
 
     @classmethod
     def read(cls, pieces: Pieces, asked: Mapping[str, float]) -> "AskedPieces":
         """Look for the words that are asked for, which have weights."""
-        said, share = [0] * len(pieces.words), [0.0] * len(pieces.words)
-        for bit, (word, weight) in enumerate(asked.items()):
-            left = pieces.having.get(word, 0)
-            while left:
-                at = (left & -left).bit_length() - 1
-                said[at] |= 1 << bit
-                share[at] += weight
-                left &= left - 1
-        return cls(pieces, said, share)
+        saying = [pieces.having.get(word, 0) for word in asked]
+        shares: dict[float, int] = {}
+        for at in range(len(pieces.words)):
+            bit = 1 << at
+            share = sum(
+                weight for weight, have in zip(asked.values(), saying, strict=True) if have & bit
+            )
+            shares[share] = shares.get(share, 0) | bit
+        return cls(pieces, saying, sorted(shares.items(), reverse=True))
 
-    def join_said(self, places: int) -> int:
-        """Return which asked words some pieces say, places and words as bits."""
-        return reduce(or_, (self.said[at] for at in _list_bits(places)), 0)
+    def list_said(self, places: int) -> list[bool]:
+        """Return for each asked word whether some of these pieces say it."""
+        return [bool(have & places) for have in self.saying]
 
     def find_most(self, places: int) -> float:
         """Return the largest share of what is asked that one of some pieces says."""
-        return max((self.share[at] for at in _list_bits(places)), default=0.0)
+        return next((share for share, have in self.by_share if have & places), 0.0)
 
 
 def is_difference_asked(one: AskedPieces, other: AskedPieces) -> bool:
@@ -84,9 +87,15 @@ def is_difference_asked(one: AskedPieces, other: AskedPieces) -> bool:
     Both say a word of it only there, or such a sentence says more of it than any that is the same.
     """
     own, others = find_different(one.pieces, other.pieces)
-    same = (1 << len(one.said)) - 1 & ~own, (1 << len(other.said)) - 1 & ~others
-    told = and_(one.join_said(own), other.join_said(others))
-    if told & ~(one.join_said(same[0]) | other.join_said(same[1])):
+    same = one.pieces.every & ~own, other.pieces.every & ~others
+    told = zip(
+        one.list_said(own),
+        other.list_said(others),
+        one.list_said(same[0]),
+        other.list_said(same[1]),
+        strict=True,
+    )
+    if any(here and there and not (also or too) for here, there, also, too in told):
         return True
     return max(one.find_most(own), other.find_most(others)) > max(
         one.find_most(same[0]), other.find_most(same[1])
@@ -99,7 +108,7 @@ def find_different(one: Pieces, other: Pieces) -> tuple[int, int]:
     One that only adds words to another one, or leaves some out, says the same.
     """
     own, others = one.find_others(other), other.find_others(one)
-    all_own, all_others = (reduce(or_, (1 << at for at in some), 0) for some in (own, others))
+    all_own, all_others = (sum(1 << at for at in some) for some in (own, others))
     left, left_others = all_own, all_others
     for at in own:
         if holding := other.find_holding(one.words[at], all_others):
@@ -110,12 +119,3 @@ def find_different(one: Pieces, other: Pieces) -> tuple[int, int]:
             left_others &= ~(1 << at)
             left &= ~holding
     return left, left_others
-
-
-def _list_bits(bits: int) -> list[int]:
-    """Return the places of the bits that are set."""
-    found = []
-    while bits:
-        found.append((bits & -bits).bit_length() - 1)
-        bits &= bits - 1
-    return found

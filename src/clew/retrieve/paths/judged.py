@@ -119,8 +119,9 @@ class PathBeam:
         """
         if self.turning < 0 or self.search.shape.chain:
             return False
-        said = self.found.step_codes(self.turning).tolist()
-        return self.found.step_codes(row).tolist() == [*said, said[-1]]
+        said: list[int] = self.found.step_codes(self.turning).tolist()
+        steps: list[int] = self.found.step_codes(row).tolist()
+        return steps == [*said, said[-1]]
 
     def _bound_turning(self) -> float:
         """Return the most log odds of a path that goes along a relation and back.

@@ -15,7 +15,6 @@ from collections.abc import (
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
@@ -24,8 +23,7 @@ import clew
 from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress, parse_location
-from clew.llm import embed_local, rerank
-from clew.reader import query_scorer, span_reader
+from clew.llm import embed_local
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.postgres_server import start_server, why_not
@@ -45,39 +43,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-
-
-def _once_per_file(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Load each file once per process; a changed file, or one that failed, is loaded again."""
-    held: dict[tuple[Any, ...], Any] = {}
-
-    def loaded(path: Path, *how: Any) -> Any:
-        if not path.is_file():
-            return load(path, *how)
-        state = path.stat()
-        key = (os.getpid(), path, state.st_ino, state.st_mtime_ns, state.st_size, *how)
-        if key not in held:
-            held[key] = load(path, *how)
-        return held[key]
-
-    return loaded
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _models_are_loaded_once() -> Iterator[None]:
-    """Every command and knowledge base opens the shipped models: a quarter of a second each."""
-    with pytest.MonkeyPatch.context() as patch:
-        session = _once_per_file(embed_local.open_session)
-        tokenizer = _once_per_file(embed_local.open_tokenizer)
-        read = span_reader.open_tokenizer
-        held = _once_per_file(lambda path, opened: read(opened, path))
-        for module in (embed_local, rerank, span_reader, query_scorer):
-            patch.setattr(module, "open_session", session)
-        for module in (embed_local, rerank):
-            patch.setattr(module, "open_tokenizer", tokenizer)
-        for module in (span_reader, query_scorer):  # theirs stands in the file of the model
-            patch.setattr(module, "open_tokenizer", lambda opened, path: held(path, opened))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -46,9 +46,15 @@ def test_a_last_layer_for_the_first_token_alone_gives_its_logits(tmp_path: Path)
     model, short = onnx.load(str(READER_FILE)), tmp_path / "first.onnx"
     keep_first(model)
     onnx.save(model, str(short))
-    windows = make_windows(open_tokenizer(open_session(READER_FILE), READER_FILE))
+    windows = make_windows(open_tokenizer(READER_FILE, open_session(READER_FILE)))
     for whole, first in zip(
         run_windows(READER_FILE, windows), run_windows(short, windows), strict=True
     ):
         assert first.shape == (1, 1, 2)
         assert np.abs(whole[:, :1] - first).max() < 0.1  # what is rounded together differs
+
+
+def test_knowledge_bases_of_a_process_share_the_models() -> None:
+    one, other = QueryScorer.load(), QueryScorer.load()
+    assert one.session is other.session
+    assert one.tokenizer is other.tokenizer

@@ -25,6 +25,7 @@ from clew.llm.embed_weights import (
     explain_packages,
     prepare_weights,
 )
+from clew.llm.loaded_once import once_per_file
 from clew.machine_memory import short_memory_told
 
 if TYPE_CHECKING:
@@ -304,6 +305,7 @@ def measure_known_letters(tokenizer: "Tokenizer", text: str, unknown: str = "[UN
     return known / total if total else 1.0
 
 
+@once_per_file
 @short_memory_told()
 def open_session(model: Path) -> Any:
     """Open an ONNX model to run on one thread; errors name the file."""
@@ -338,6 +340,7 @@ def _load_error_types(ort: Any) -> tuple[type[Exception], ...]:
     return (RuntimeError, ValueError, *own)
 
 
+@once_per_file
 @short_memory_told()
 def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
     """Load a tokenizer that truncates and never pads."""

@@ -42,7 +42,7 @@ class QueryScorer:
     def load(cls, file: Path = SCORER_FILE) -> "QueryScorer":
         """Open the weights of the package, or another file of `bench.reader.export`."""
         session = open_session(file)
-        tokenizer = open_tokenizer(session, file)
+        tokenizer = open_tokenizer(file, session)
         tokenizer.enable_truncation(_MAX_TOKENS)
         workers = ThreadPoolExecutor(count_cores(), thread_name_prefix="clew-score")
         inputs = frozenset(one.name for one in session.get_inputs())

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from clew.errors import ConfigError, ModelError
 from clew.llm.embed_local import count_cores, open_session
 from clew.llm.embed_weights import missing_packages
+from clew.llm.loaded_once import once_per_file
 from clew.reader.windows import MAX_POSITIONS, Window, WindowMaker
 from clew.text.language import is_unspaced
 from clew.text.sentences import sentence_spans
@@ -70,7 +71,7 @@ class SpanReader:
             )
         session = open_session(path)
         return cls(
-            WindowMaker(open_tokenizer(session, path), max_tokens),
+            WindowMaker(open_tokenizer(path, session), max_tokens),
             session,
             frozenset(one.name for one in session.get_inputs()),
             ThreadPoolExecutor(workers or count_cores(), thread_name_prefix="clew-read"),
@@ -149,7 +150,8 @@ def knows_words(question: str, measure: Callable[[str], float]) -> bool:
     return not is_unspaced(cut) and measure(cut) >= _KNOWN
 
 
-def open_tokenizer(session: Any, path: Path) -> Any:
+@once_per_file
+def open_tokenizer(path: Path, session: Any) -> Any:
     """Return the tokenizer that a model file holds."""
     from tokenizers import Tokenizer
 

@@ -32,9 +32,8 @@ test: lint page-test unit ## every gate: ruff, mypy, import-linter, vulture, the
 lint: $(STAMP) ## ruff, mypy strict, import-linter, vulture (dead code)
 	@$(BIN)/ruff check src tests bench
 	@$(BIN)/ruff format --check src tests bench
-	@$(BIN)/mypy
+	@$(BIN)/vulture & beside=$$!; $(BIN)/mypy; types=$$?; wait $$beside && exit $$types
 	@$(BIN)/lint-imports
-	@$(BIN)/vulture
 
 .PHONY: postgres
 postgres: ## install a PostgreSQL server, where the tests of one would be skipped (Debian, Ubuntu)

@@ -47,7 +47,7 @@ def test_every_test_can_fail() -> None:
     imported = {file: imported_names(tree) for file, tree in trees.items()}
     used = [(file, function.name, names_used(function)) for file, function in functions]
     while True:
-        usable = {file: usable_checks(file, imported[file], checking) for file in trees}
+        usable = usable_checks(imported, checking)
         more = {(file, name) for file, name, names in used if names & usable[file]}
         if more <= checking:
             break
@@ -142,15 +142,25 @@ def imported_names(tree: ast.AST) -> set[str]:
     return {one.name for node in imports for one in node.names}
 
 
-def usable_checks(file: Path, imported: set[str], checking: set[tuple[Path, str]]) -> set[str]:
-    """Return the names of checking functions that a file defines or imports."""
-    return {name for where, name in checking if where == file or name in imported}
+def usable_checks(
+    imported: dict[Path, set[str]], checking: set[tuple[Path, str]]
+) -> dict[Path, set[str]]:
+    """Return the names of checking functions that each file defines or imports."""
+    names = {name for _, name in checking}
+    found = {file: mine & names for file, mine in imported.items()}
+    for file, name in checking:
+        found[file].add(name)
+    return found
 
 
 def names_used(function: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | {
-        called_name(node) for node in ast.walk(function) if isinstance(node, ast.Call)
-    }
+    found = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Call):
+            found.add(called_name(node))
+    return found
 
 
 def called_name(node: ast.Call) -> str:

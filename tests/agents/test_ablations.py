@@ -9,7 +9,7 @@ from test_every_agent import good
 
 from clew.engine import KnowledgeBase
 from clew.types import Extraction, RawEntity, RawFact
-from conftest import VALLEY, stream
+from conftest import VALLEY, OpenFilled, stream
 
 FULL = "graphsearch-qd-cr-qg-ld-ev-qe"
 ROWS = [
@@ -31,8 +31,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-async def typed(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_typed(base: KnowledgeBase) -> None:
     """The valley with types."""
     types = {"Marrow Bridge": "bridge", "Ilse Brandvik": "person", "Hallowmere": "town"}
 
@@ -52,7 +51,12 @@ async def typed(base: KnowledgeBase) -> KnowledgeBase:
         return found
 
     await base.take(stream(VALLEY), extract)
-    return base
+
+
+@pytest.fixture
+async def typed(open_filled: OpenFilled) -> KnowledgeBase:
+    """The valley with types."""
+    return await open_filled(fill_typed)
 
 
 async def said_to_the_model(base: KnowledgeBase, recipe: str) -> list[str]:

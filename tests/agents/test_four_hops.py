@@ -1,12 +1,13 @@
 """Answers over four documents are read to their end, without a model."""
 
-import sys
 from pathlib import Path
-from subprocess import run
 
 import pytest
+from typer.testing import CliRunner
 
 import clew
+from clew.cli.app import app
+from conftest import open_tables
 
 NOTES = {
     "book": "# The Copper Gull\n\nThe Copper Gull is a novel. Its publisher is Harrow Press.",
@@ -26,10 +27,7 @@ NOTES = {
 def test_a_chain_is_followed_until_nothing_asked_is_left(
     tmp_path: Path, book: str, river: str
 ) -> None:
-    for name, text in NOTES.items():
-        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([*tmp_path.glob("*.md")])
+    with open_tables(tmp_path, {f"{name}.md": text for name, text in NOTES.items()}) as kb:
         answer = kb.ask(
             f"Which river flows through the birthplace of the founder of the publisher of {book}?"
         )
@@ -59,7 +57,9 @@ def test_a_chain_that_ends_before_what_is_asked_is_not_told_as_sure(tmp_path: Pa
     assert town.candidate == "Wexcombe" and town.confidence >= 0.5
 
 
-def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(tmp_path: Path) -> None:
+def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     facts = [
         ("Zinothal", "inhibits", "kinase R7"),
         ("kinase R7", "phosphorylates", "Sarvin"),
@@ -69,11 +69,9 @@ def test_a_path_whose_end_has_the_relation_asked_for_is_not_told_as_sure(tmp_pat
     ]
     rows = "\n".join("\t".join(fact) for fact in facts)
     (tmp_path / "graph.tsv").write_text(rows, encoding="utf-8")
-    run(
-        [sys.executable, "-m", "clew", "import", "graph.tsv", "--kb", "kb"],
-        cwd=tmp_path,
-        check=True,
-    )
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["import", "graph.tsv", "--kb", "kb"])
+    assert done.exit_code == 0, done.output
     with clew.open(tmp_path / "kb") as kb:
         target = kb.ask("which tissue expresses the target of the enzyme that zinothal inhibits")
     assert target.candidate == "liver" or target.confidence < 0.5

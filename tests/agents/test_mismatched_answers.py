@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-import clew
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
 from clew.text.sentences import sentence_spans
+from conftest import open_tables
 
 SHEET = """# Lapwing pumps: sheet
 
@@ -109,9 +109,7 @@ async def test_a_letter_at_a_line_end_ends_the_sentence() -> None:
 @pytest.mark.parametrize("question", ["Who is the CEO of Norvik?", "Who is Norvik's CEO?"])
 def test_another_role_of_the_name_is_not_told(tmp_path: Path, question: str) -> None:
     notes = "# People\n\nThe CFO of Norvik is Petra Salo. Tellmar's CEO is Ines Brandt.\n"
-    (tmp_path / "people.md").write_text(notes, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as base:
-        base.add([tmp_path / "people.md"])
+    with open_tables(tmp_path, {"people.md": notes}) as base:
         assert base.ask(question).confidence < 0.5
         told = base.ask("Who is the CFO of Norvik?")
         assert "Petra Salo" in told.answer and told.confidence > 0.5
@@ -138,9 +136,7 @@ This agreement between Norvik Ltd and Tellmar GmbH starts on 1 March 2023 and ru
 def test_the_date_of_the_end_that_is_asked_for_is_told(
     tmp_path: Path, question: str, told: str
 ) -> None:
-    (tmp_path / "contract.md").write_text(CONTRACT, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as base:
-        base.add([tmp_path / "contract.md"])
+    with open_tables(tmp_path, {"contract.md": CONTRACT}) as base:
         found = base.ask(question)
     if told:
         assert (found.candidate, found.confidence > 0.5) == (told, True)

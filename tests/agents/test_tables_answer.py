@@ -14,7 +14,7 @@ from clew.agents.tables.parse import parse_question
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.words import is_same_word, load_operators, split_question
 from clew.ingest.build import SAVED_TABLES_KIND
-from conftest import KnowledgeBase, document, open_tables, stream
+from conftest import KnowledgeBase, OpenFilled, document, open_tables, stream
 
 pytestmark = pytest.mark.usefixtures("rules_only")
 
@@ -32,12 +32,16 @@ RIVERS = [
 ]
 
 
+async def fill_tables(base: KnowledgeBase) -> None:
+    folder = base.settings.kb.parent
+    (folder / "towns.csv").write_text(TOWNS)
+    (folder / "rivers.json").write_text(json.dumps(RIVERS))
+    await base.add([folder / "towns.csv", folder / "rivers.json"])
+
+
 @pytest.fixture
-async def tables(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    (tmp_path / "towns.csv").write_text(TOWNS)
-    (tmp_path / "rivers.json").write_text(json.dumps(RIVERS))
-    await base.add([tmp_path / "towns.csv", tmp_path / "rivers.json"])
-    return base
+async def tables(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_filled(fill_tables)
 
 
 @pytest.mark.parametrize(
@@ -96,15 +100,14 @@ async def test_what_the_rows_do_not_say_is_left_to_retrieval(
     assert "computed from the rows" not in (await tables.ask(question)).note
 
 
-async def test_a_removed_row_no_longer_counts(tables: KnowledgeBase, tmp_path: Path) -> None:
+async def test_a_removed_row_no_longer_counts(base: KnowledgeBase, tmp_path: Path) -> None:
+    await fill_tables(base)
     (tmp_path / "towns.csv").write_text("\n".join(TOWNS.splitlines()[:3]))
-    await tables.add([tmp_path / "towns.csv"])
-    assert (await tables.ask("How many towns are there in the Grey Coast region?")).candidate == "1"
+    await base.add([tmp_path / "towns.csv"])
+    assert (await base.ask("How many towns are there in the Grey Coast region?")).candidate == "1"
 
 
-async def test_what_is_saved_of_tables_follows_every_change(
-    tables: KnowledgeBase, tmp_path: Path
-) -> None:
+async def test_what_is_saved_of_tables_follows_every_change(tables: KnowledgeBase) -> None:
     async def saved() -> str:
         return (await tables.store.get(SAVED_TABLES_KIND, ["rows"]))["rows"]
 

@@ -1,10 +1,12 @@
 """A unit that a question says is converted into the columns', and the answer back."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import clew
+from conftest import open_tables
 
 BARRELS = """cask,cellar,contents_litres,weight_kg,price_eur
 Alder,north,225,260,900
@@ -14,12 +16,9 @@ Cedar,south,1200,1350,3100
 
 
 @pytest.fixture
-def casks(tmp_path: Path) -> clew.Kb:
-    file = tmp_path / "casks.csv"
-    file.write_text(BARRELS, encoding="utf-8")
-    base = clew.open(tmp_path / "kb")
-    base.add([file])
-    return base
+def casks(tmp_path: Path) -> Iterator[clew.Kb]:
+    with open_tables(tmp_path, {"casks.csv": BARRELS}) as base:
+        yield base
 
 
 @pytest.mark.parametrize(

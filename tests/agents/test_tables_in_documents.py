@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import clew
+from conftest import open_tables
 
 JOINS = """# Join algorithms
 
@@ -48,10 +48,7 @@ BUDGET = "Item,Planned,Actual,Owner\nTyres,120,134,Alma\nFuel,980,1105,Sofie\nTo
 def test_table_in_a_document_is_compared_as_a_file_is(
     tmp_path: Path, question: str, expected: str
 ) -> None:
-    (tmp_path / "joins.md").write_text(JOINS, encoding="utf-8")
-    (tmp_path / "boats.html").write_text(BOATS, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([tmp_path / "joins.md", tmp_path / "boats.html"])
+    with open_tables(tmp_path, {"joins.md": JOINS, "boats.html": BOATS}) as kb:
         found = kb.ask(question)
     assert found.candidate == expected
     assert found.confidence > 0.5
@@ -59,9 +56,7 @@ def test_table_in_a_document_is_compared_as_a_file_is(
 
 
 def test_difference_that_has_the_other_direction_is_not_told(tmp_path: Path) -> None:
-    (tmp_path / "joins.md").write_text(JOINS, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([tmp_path / "joins.md"])
+    with open_tables(tmp_path, {"joins.md": JOINS}) as kb:
         assert kb.ask("How much faster is Merge than Otter?").confidence < 0.5
 
 
@@ -78,17 +73,12 @@ def test_difference_that_has_the_other_direction_is_not_told(tmp_path: Path) -> 
 def test_noun_behind_how_many_says_whose_rows_are_counted(
     tmp_path: Path, question: str, expected: str
 ) -> None:
-    (tmp_path / "rooms.csv").write_text(ROOMS, encoding="utf-8")
-    (tmp_path / "bookings.csv").write_text(BOOKINGS, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([tmp_path / "rooms.csv", tmp_path / "bookings.csv"])
+    with open_tables(tmp_path, {"rooms.csv": ROOMS, "bookings.csv": BOOKINGS}) as kb:
         assert kb.ask(question).candidate == expected
 
 
 def test_difference_of_two_columns_is_offered_with_doubt(tmp_path: Path) -> None:
-    (tmp_path / "budget.csv").write_text(BUDGET, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([tmp_path / "budget.csv"])
+    with open_tables(tmp_path, {"budget.csv": BUDGET}) as kb:
         found = kb.ask("By how much did Fuel exceed the plan?")
     assert found.candidate == "125"
     assert found.confidence < 0.5
@@ -96,9 +86,7 @@ def test_difference_of_two_columns_is_offered_with_doubt(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("question", ["Which boat is the quickest?", "Is Lom better than Svala?"])
 def test_comparison_by_no_column_of_the_table_is_not_told(tmp_path: Path, question: str) -> None:
-    (tmp_path / "boats.html").write_text(BOATS, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([tmp_path / "boats.html"])
+    with open_tables(tmp_path, {"boats.html": BOATS}) as kb:
         assert kb.ask(question).confidence < 0.5
 
 
@@ -135,10 +123,7 @@ COSTS = """<html><body><h1>Budget 2024</h1><p>Planned and actual costs in euros.
 def test_rows_in_a_document_are_counted_and_chosen_as_in_a_file(
     tmp_path: Path, question: str, expected: str, rows: int
 ) -> None:
-    (tmp_path / "stock.md").write_text(STOCK, encoding="utf-8")
-    (tmp_path / "plan.html").write_text(COSTS, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([tmp_path / "stock.md", tmp_path / "plan.html"])
+    with open_tables(tmp_path, {"stock.md": STOCK, "plan.html": COSTS}) as kb:
         found = kb.ask(question)
     assert found.candidate == expected
     assert found.confidence > 0.5
@@ -157,9 +142,7 @@ def test_rows_in_a_document_are_counted_and_chosen_as_in_a_file(
 def test_a_comparison_of_two_columns_has_the_direction_that_is_said(
     tmp_path: Path, question: str, expected: str
 ) -> None:
-    (tmp_path / "budget.csv").write_text(BUDGET, encoding="utf-8")
-    with clew.open(tmp_path / "kb") as kb:
-        kb.add([tmp_path / "budget.csv"])
+    with open_tables(tmp_path, {"budget.csv": BUDGET}) as kb:
         found = kb.ask(question)
     if expected:
         assert (found.candidate, found.confidence > 0.5) == (expected, True)

@@ -1,5 +1,6 @@
 """Queries that the scorer finds asked; a fake one is told which."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from clew.agents.tables.wording import say_query
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.word_scorer import WordScorer
+from conftest import place_tables
 
 SHIPS = """ship,launched,length_m,yard,insured,crew,home
 Aurelia,1998-04-02,120,Korsund Works,yes,24,Tarvik
@@ -31,9 +33,8 @@ Cormorant,2011-01-19,80,Heim Dock,no,0,Tarvik
 
 @pytest.fixture
 async def ships(tmp_path: Path) -> AsyncIterator[KnowledgeBase]:
-    (tmp_path / "ships.csv").write_text(SHIPS, encoding="utf-8")
-    base = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"), create=True)
-    await base.add([tmp_path / "ships.csv"])
+    await asyncio.to_thread(place_tables, tmp_path, {"ships.csv": SHIPS})
+    base = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"))
     yield base
     await base.close()
 
@@ -193,9 +194,8 @@ A3,2024-02-09,,50,50,Oslo,Rome
 async def test_two_columns_of_a_row_are_compared(
     tmp_path: Path, question: str, phrases: list[str], answer: str
 ) -> None:
-    (tmp_path / "invoices.csv").write_text(INVOICES, encoding="utf-8")
-    base = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"), create=True)
-    await base.add([tmp_path / "invoices.csv"])
+    await asyncio.to_thread(place_tables, tmp_path, {"invoices.csv": INVOICES})
+    base = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"))
     base.scorer = WordScorer({question: [*phrases, f"= {answer}"]})
     assert (await base.ask(question)).candidate == answer
     await base.close()

@@ -2,7 +2,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import InputError
@@ -72,7 +72,6 @@ def test_exact_scores_solve_the_linear_system(
     assert np.abs(scores[1] - dense(ground, {0: 1.0}, damping)).sum() < 2e-10
 
 
-@settings(deadline=None, max_examples=80)
 @given(EDGES, st.booleans(), st.booleans(), SEEDS, DAMPING, st.integers(0, 60), st.booleans())
 def test_approximate_scores_are_within_their_bounds(
     edges: Edges,

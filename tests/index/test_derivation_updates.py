@@ -81,7 +81,7 @@ def compare_with_fresh(tables: Tables, seen: Counter[str]) -> Arrays:
     return found
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_updated_arrays_equal_fresh_ones(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +117,9 @@ async def test_updated_arrays_equal_fresh_ones(
     assert min(seen.values()) >= 2, seen
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))]
+)
 async def test_passages_about_entities_are_found_again_where_something_changed(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,13 +1,12 @@
 """Yes or no over a graph: the direction of the claim, other values, and what is left open."""
 
-from pathlib import Path
-
 import pytest
 
 from clew.engine import KnowledgeBase
 from clew.reader.query_scorer import SCORER_FILE, QueryScorer
 from clew.retrieve.claim_sides import Head, find_head, read_claim
 from clew.retrieve.question import locate_names, parse_question
+from conftest import OpenFilled
 
 _ROWS = """
 Borg Mining	subsidiary	Borg Haulage
@@ -22,12 +21,16 @@ Vera Lank	lives_in	Kelm
 """
 
 
-@pytest.fixture
-async def court(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    base.scorer = QueryScorer.load()
-    graph = tmp_path / "court.tsv"
+async def fill_court(base: KnowledgeBase) -> None:
+    graph = base.settings.kb.parent / "court.tsv"
     graph.write_text(_ROWS.lstrip(), "utf-8")
     await base.import_graph(graph)
+
+
+@pytest.fixture
+async def court(open_filled: OpenFilled) -> KnowledgeBase:
+    base = await open_filled(fill_court)
+    base.scorer = QueryScorer.load()
     return base
 
 

@@ -1,11 +1,10 @@
 """Which end of a relation a question's verb asks for, and which kind of thing it asks for."""
 
-from pathlib import Path
-
 import pytest
 
 from clew.engine import KnowledgeBase
 from clew.reader.query_scorer import SCORER_FILE, QueryScorer
+from conftest import OpenFilled
 
 _ROWS = """
 Tall Heron	eats	Silver Roach
@@ -23,12 +22,15 @@ Kira Moss	teaches	Levin Aho
 """
 
 
-@pytest.fixture
-async def rows(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    graph = tmp_path / "rows.tsv"
+async def fill_rows(base: KnowledgeBase) -> None:
+    graph = base.settings.kb.parent / "rows.tsv"
     graph.write_text(_ROWS.lstrip(), "utf-8")
     await base.import_graph(graph)
-    return base
+
+
+@pytest.fixture
+async def rows(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_filled(fill_rows)
 
 
 @pytest.mark.parametrize(

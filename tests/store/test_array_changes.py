@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import DamagedArrays
@@ -40,7 +40,6 @@ def assert_bits(found: Array, expected: Array) -> None:
     assert found.tobytes() == expected.tobytes()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
     dtype=st.sampled_from(["i8", "i4", "u8", "u1", "f4", "f8", "?"]),
@@ -80,7 +79,6 @@ def test_every_generation_reads_what_it_was_given(
                 assert not found[name].flags.writeable
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 1 << 30), writes=st.lists(st.sampled_from("+-*"), min_size=2, max_size=12)
 )

@@ -356,7 +356,7 @@ def rank_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
 
 async def load_gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:
     """Load the texts of the gold documents by their data set ids."""
-    gold_ids = {doc for question in questions for doc in question.gold}
+    gold_ids = {to_corpus_id(doc) for question in questions for doc in question.gold}
     sources = {to_corpus_id(name): one for name, one in (await kb.store.sources()).items()}
     ids = {name: sources[name].document for name in gold_ids if name in sources}
     async with kb.store.snapshot() as now:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.core.messages import strip_marks
-from clew.evaluate.datasets import Question
+from clew.evaluate.datasets import Question, to_corpus_id
 from clew.evaluate.judges import Judge, JudgeError, zero_scores
 from clew.evaluate.metrics.answers import (
     choice_accuracy,
@@ -104,11 +104,11 @@ class Scorer:
             ranking = get_ranking_metric(name)
             if ranking is not None:
                 if question.gold:
-                    scored.values[name] = ranking(distinct, question.gold)
+                    scored.values[name] = ranking(distinct, _list_gold(question))
             elif steps := step_count(name):
                 if question.gold:
                     seen = [doc for docs in outcome.retrievals[:steps] for doc in docs]
-                    scored.values[name] = recall(seen, question.gold)
+                    scored.values[name] = recall(seen, _list_gold(question))
             elif name in JUDGED_METRICS:
                 await self._score_with_judge(name, question, outcome, scored)
             elif name == "r-s":
@@ -188,7 +188,7 @@ class Scorer:
     def _gold_texts(self, question: Question) -> list[str]:
         """Return the gold evidence as texts: the data set's, else the gold documents."""
         own = list(question.evidence)
-        return own or [self.texts[doc] for doc in question.gold if doc in self.texts]
+        return own or [self.texts[doc] for doc in _list_gold(question) if doc in self.texts]
 
 
 def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> float | None:
@@ -267,3 +267,8 @@ def _score_grounding(name: str, question: Question, outcome: RecipeOutput) -> fl
         outcome.answer, outcome.citations, passages, question.prompt_text()
     )
     return precision if name == "citation-precision" else recall
+
+
+def _list_gold(question: Question) -> tuple[str, ...]:
+    """Return the gold documents as found ones are called: questions may be made from names."""
+    return tuple(map(to_corpus_id, question.gold))

@@ -12,7 +12,7 @@ title or the name of the document ("v12").
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePosixPath
 from typing import Any
 from zlib import crc32
@@ -26,6 +26,7 @@ from clew.index.view import View
 from clew.retrieve.best_units import stems_of, weigh_stems
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.pack import fetch_chunks
+from clew.retrieve.piece_differences import AskedPieces, Pieces, is_difference_asked
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
 from clew.text.dates import parse_whole_date
@@ -58,10 +59,6 @@ _PIECE = re.compile(r"\n+|(?<=[.!?])\s+")
 _DATELINE = re.compile(r"\A((?:\S+ ){1,6}?)[-–—] +(?=\S)")  # "Oslen (Post) – " before the text
 
 
-_Pieces = Mapping[int, frozenset[str]]
-"""The beginnings of the words of each sentence or line, by a number for all its words."""
-
-
 @dataclass(frozen=True)
 class _OwnText:
     """What two passages are compared by."""
@@ -75,9 +72,11 @@ class _OwnText:
     """The words of each sentence or line."""
 
     @cached_property
-    def pieces(self) -> _Pieces:
+    def pieces(self) -> Pieces:
         """Made where it is asked for: few passages have much the same text as another one."""
-        return {crc32(" ".join(one).encode()): _find_beginnings(one) for one in self.split}
+        return Pieces.read(
+            {crc32(" ".join(one).encode()): _find_beginnings(one) for one in self.split}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +145,8 @@ async def _group_pairs(
     read = await _read_own_texts(ctx, positions[involved].tolist())
     texts = {at: read[int(positions[at])] for at in involved if int(positions[at]) in read}
     near = near & _may_be_copies(texts, count)
+    if not near.any():
+        return group
     weights = weigh_stems(ctx.view, ctx.question)
     weights = {stem.removesuffix("s"): weight for stem, weight in weights.items()}
     several = _find_alike(texts, near, weights, least)
@@ -167,15 +168,18 @@ def _find_alike(
 ) -> list[list[int]]:
     """Return the texts that say the same as one before them, each with all that do."""
     alike: dict[int, list[int]] = {}
-    for at, own in texts.items():
-        first = next(
-            (
-                one
-                for one in alike
-                if near[at, one] and _say_the_same(own, texts[one], asked, least)
-            ),
-            at,
-        )
+    read = cache(lambda at: AskedPieces.read(texts[at].pieces, asked))
+
+    def say_the_same(at: int, one: int) -> bool:
+        own, other = texts[at], texts[one]
+        if not _have_same_text(own, other, least):
+            return False
+        if not (own.words - other.words and other.words - own.words):
+            return True  # one of them only leaves out what the other says
+        return not is_difference_asked(read(at), read(one))
+
+    for at in texts:
+        first = next((one for one in alike if near[at, one] and say_the_same(at, one)), at)
         alike.setdefault(first, []).append(at)
     return [members for members in alike.values() if len(members) > 1]
 
@@ -367,51 +371,6 @@ def _is_date_line(piece: str) -> bool:
 
 def _have_same_text(one: _OwnText, other: _OwnText, least: float = _SAME_TEXT) -> bool:
     return len(one.runs & other.runs) >= least * min(len(one.runs), len(other.runs))
-
-
-def _say_the_same(one: _OwnText, other: _OwnText, asked: Mapping[str, float], least: float) -> bool:
-    if not _have_same_text(one, other, least):
-        return False
-    if not (one.words - other.words and other.words - one.words):
-        return True  # one of them only leaves out what the other says
-    return not _is_difference_asked(one.pieces, other.pieces, asked)
-
-
-def _is_difference_asked(one: _Pieces, other: _Pieces, asked: Mapping[str, float]) -> bool:
-    """Whether a question is about sentences that differ: two texts may answer it differently.
-
-    Both say a word of it only there, or such a sentence says more of it than any that is the same.
-    """
-    same, own = _split_pieces(one, other)
-    also_same, others = _split_pieces(other, one)
-    same += also_same
-    told = _join(own) & _join(others) & asked.keys()
-    return bool(told - _join(same)) or _find_most(own + others, asked) > _find_most(same, asked)
-
-
-def _split_pieces(
-    one: _Pieces, other: _Pieces
-) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
-    """Return the sentences of a text that another one has, and those that it has not.
-
-    One that only adds words to another one, or leaves some out, says the same.
-    """
-    others = [other[key] for key in other.keys() - one]
-    same, own = [one[key] for key in one.keys() & other], list[frozenset[str]]()
-    for key in one.keys() - other:
-        said = one[key]
-        (same if any(said <= its or its <= said for its in others) else own).append(said)
-    return same, own
-
-
-def _join(pieces: Sequence[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*pieces)
-
-
-def _find_most(pieces: Sequence[frozenset[str]], asked: Mapping[str, float]) -> float:
-    """Return the largest share of what is asked that one piece says."""
-    said = (sum(weight for word, weight in asked.items() if word in piece) for piece in pieces)
-    return max(said, default=0.0)
 
 
 async def drop_copies(ctx: Context, scores: Floats, best: Ints | None = None) -> Floats:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import count
 from typing import Any
@@ -22,6 +22,14 @@ Messages = Sequence[Mapping[str, Any]]
 PromptReply = str | Mapping[str, Any] | Callable[[str], Any] | Sequence[Any]
 """A reply, a function of the last message, or several replies given in turn."""
 _name_counter = count(1)
+
+
+@lru_cache(20_000)
+def _find_direction(word: str, dim: int) -> Vectors:
+    # To seed a generator costs more than all else that a test's embedding does.
+    found = np.random.default_rng(hash64(word)).standard_normal(dim).astype(np.float32)
+    found.flags.writeable = False
+    return found
 
 
 class HashEmbed:
@@ -50,8 +58,7 @@ class HashEmbed:
         vectors = np.zeros((len(texts), self._dim), np.float32)
         for row, text in zip(vectors, texts, strict=True):
             for word in split_words(text) or [text]:
-                rng = np.random.default_rng(hash64(word))
-                row += rng.standard_normal(self._dim).astype(np.float32)
+                row += _find_direction(word, self._dim)
             length = float(np.linalg.norm(row))
             row /= length or 1.0
         return vectors

@@ -100,6 +100,8 @@ class PathBeam:
         odds = to_odds(self.chances[row])
         if row == self.turning:
             odds = max(odds, to_odds(max(self.chances.values())) - _UNREAD_COST)
+        elif self._repeats_turning(row):
+            odds = min(odds, to_odds(max(self.chances.values())) - 2 * _UNREAD_COST)
         elif _turns_back(self.found.step_codes(row)):
             odds = min(odds, self._bound_turning())
         return odds + weight * float(self.found.scores[row])
@@ -108,6 +110,18 @@ class PathBeam:
         """Whether a path goes along a relation and back, and not only to where it starts."""
         only = self.found.end_entities(row).tolist() == [self.found.origin(row)]
         return not only and _turns_back(self.found.step_codes(row))
+
+    def _repeats_turning(self, row: int) -> bool:
+        """Whether a path takes the last relation of the one that words say once more.
+
+        It goes on by a name that also stands for something of another kind (the year "1984", a
+        film), and the scorer knows as little of it as of that path.
+        """
+        if self.turning < 0 or self.search.shape.chain:
+            return False
+        said: list[int] = self.found.step_codes(self.turning).tolist()
+        steps: list[int] = self.found.step_codes(row).tolist()
+        return steps == [*said, said[-1]]
 
     def _bound_turning(self) -> float:
         """Return the most log odds of a path that goes along a relation and back.

@@ -1,4 +1,4 @@
-"""Every command of docs/papers.md parses, and its recipes, metrics and options exist."""
+"""Every command of docs/papers-tables.md parses, and its recipes, metrics and options exist."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from clew.recipes.registry import resolve_recipe
 from clew.testing.fakes import AgentScript
 from clew.testing.stub_endpoint import StubEndpoint
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "papers.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "papers-tables.md"
 _COMMAND = re.compile(r"`(clew [^`]+)`")
 _PAPERS = ("GraphSearch", "Youtu-GraphRAG", "Graph-R1", "ROGRAG", "LEGO-GraphRAG")
 # As the papers number them: (tables, figures).

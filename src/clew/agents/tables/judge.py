@@ -9,7 +9,7 @@ from clew.agents.core.confidence import Signals
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.confidence import Lead, add_support, measure_judged
 from clew.agents.tables.counted import counts_unknown
-from clew.agents.tables.explained import is_far_fetched
+from clew.agents.tables.explained import adds_unsaid, is_far_fetched
 from clew.agents.tables.load import Table
 from clew.agents.tables.meanings import Senses, load_senses
 from clew.agents.tables.propose import (
@@ -111,7 +111,8 @@ def score_queries(
     for query in _propose(scorer, asked, choose_tables(asked, tables), senses):
         if len(found) >= _MAX_QUERIES:
             break
-        if not said.is_missed(query):
+        is_denied_twice = query.unlinked is not None and adds_unsaid(question, query)
+        if not (said.is_missed(query) or is_denied_twice):
             _note(found, query)
     chances = scorer.score(question, list(found)).tolist() if found else []
     return [

@@ -60,3 +60,14 @@ def test_a_deed_that_no_column_tells_of_costs_confidence(vans: clew.Kb, question
     answer = vans.ask(question)
 
     assert answer.verdict == "refused" or answer.confidence < 0.5
+
+
+def test_reject_refuses_what_is_computed_below_the_threshold(vans: clew.Kb) -> None:
+    asked = "How many vans were stolen in 2025?"
+    open_answer = vans.ask(asked)
+    assert open_answer.computed and 0.3 <= open_answer.confidence < 0.5
+    refused = vans.ask(asked, mode="reject")
+    assert refused.verdict == "refused"
+    assert "below 0.50" in refused.missing
+    assert refused.confidence == open_answer.confidence
+    assert vans.ask(asked, mode="reject", confidence=0.3).candidate == open_answer.candidate

@@ -1,11 +1,14 @@
 """Where names and facts stand: spans that hold for any script, and any text at all."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.extract.locate import ChunkLocator, fold
-from clew.types import Chunk
+from clew.store.quotes import find_quote
+from clew.types import Chunk, RawFact
 
 
 def places(text: str, start: int = 0) -> ChunkLocator:
@@ -77,6 +80,15 @@ def test_else_in_the_whole_chunk() -> None:
 def test_a_quote_is_found_however_it_is_spaced() -> None:
     assert places("It rained.\nAda  slept there.").find_quote("ada slept there.") == (11, 28)
     assert places("It rained.").find_quote("") is None
+
+
+@given(st.text("ab. \n\t\u00a0", max_size=30), st.text("ab. ", max_size=8))
+def test_a_fact_is_found_as_a_pattern_of_its_words_would_be(text: str, said: str) -> None:
+    words = said.split()
+    found = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
+    exact = text.find(" ".join(words))  # it goes before one with other white space
+    span = (exact, exact + len(" ".join(words))) if words and exact >= 0 else None
+    assert find_quote(RawFact(said, ()), text) == (span or (found.span() if found else None))
 
 
 ANY = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)

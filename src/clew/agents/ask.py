@@ -122,7 +122,7 @@ async def answer_with(
         inner = ctx.with_question(await condense_question(ctx, history)) if history else ctx
         by_code = None if isinstance(agent, ClosedBook) else await answer_from_tables(inner)
         if by_code is not None:
-            answer = by_code  # its confidence is a constant: code computed it
+            answer = by_code
         elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
         elif (other := await _explain_no_question(inner)) and (mode == "reject" or other != ORDER):
@@ -137,8 +137,8 @@ async def answer_with(
                 answer = _name_nothing_if_hopeless(inner, answer, other)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
-            if mode == "reject":
-                answer = _refuse_if_unsure(inner, answer, threshold)
+        if mode == "reject":
+            answer = _refuse_if_unsure(inner, answer, threshold)
     except BudgetExceeded as ended:
         answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
     answer = add_notes(drop_repeats(answer))

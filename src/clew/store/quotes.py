@@ -7,7 +7,7 @@ removed before (docs/decisions/0018-smaller-vectors.md).
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from clew.store.row_lookup import Words, parse_hashes
 from clew.types import Extraction, Fact, Kind, RawFact
 
 Ints = NDArray[np.int64]
+_WORD = re.compile(r"\S+")
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)  # odd: nothing is lost
 
 
@@ -39,11 +40,29 @@ def find_quote(fact: RawFact | Fact, text: str) -> tuple[int, int] | None:
     words = fact.text.split()
     if fact.relation or not words:
         return None
-    start = text.find(" ".join(words))
+    plain = " ".join(words)
+    start = text.find(plain)
     if start >= 0:
-        return start, start + len(" ".join(words))
-    found = re.search(r"\s+".join(map(re.escape, words)), text)
-    return found.span() if found else None
+        return start, start + len(plain)
+    return _find_spaced(words, text)
+
+
+def _find_spaced(words: Sequence[str], text: str) -> tuple[int, int] | None:
+    """Return the first span of two and more words with any white space between them.
+
+    No pattern is made of the words: for each row of a table that costs more than all the rest.
+    """
+    found = [one.span() for one in _WORD.finditer(text)]
+    for at in range(len(found) - len(words) + 1):
+        (start, first), (last, end) = found[at], found[at + len(words) - 1]
+        inner = zip(words[1:-1], found[at + 1 :], strict=False)
+        if (
+            text.endswith(words[0], start, first)
+            and text.startswith(words[-1], last, end)
+            and all(text[a:b] == word for word, (a, b) in inner)
+        ):
+            return first - len(words[0]), last + len(words[-1])
+    return None
 
 
 def find_quotes(extraction: Extraction, text: str, content_hash: str) -> list[Quote]:

@@ -9,7 +9,7 @@ from clew.agents.tables.asked import Asked
 from clew.agents.tables.asked_units import Unit, convert_told, lacks_unit, read_units
 from clew.agents.tables.asks import may_ask_tables
 from clew.agents.tables.confidence import measure_confidence
-from clew.agents.tables.counted import lacks_money
+from clew.agents.tables.counted import count_rows, lacks_money, says_kinds
 from clew.agents.tables.differences import (
     DIFFERENCES,
     list_column_differences,
@@ -17,7 +17,13 @@ from clew.agents.tables.differences import (
     subtract,
     turn_to_check,
 )
-from clew.agents.tables.explained import is_of_nothing, passes_over_deed, ranks_unasked
+from clew.agents.tables.explained import (
+    adds_unsaid,
+    is_of_nothing,
+    may_be_anothers,
+    passes_over_deed,
+    ranks_unasked,
+)
 from clew.agents.tables.judge import (
     ComputedAnswer,
     judge_queries,
@@ -81,7 +87,26 @@ async def _find_best(ctx: Context, tables: Sequence[Table], judged: bool) -> Com
         return None
     if await _is_doubtful(ctx, tables, best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
-    return _tell_measure(ctx.question, best)
+    return await _tell_counts(ctx, _tell_measure(ctx.question, best))
+
+
+async def _tell_counts(ctx: Context, told: ComputedAnswer) -> ComputedAnswer:
+    """Return a count of rows for one of kinds, where each row is a thing of the kind; tell both.
+
+    Cats of three breeds are as many as their rows; customers, colours and vans are not.
+    """
+    query = count_rows(ctx.question, told.query)
+    result = find_answer(query) if query is not None else None
+    if query is None or result is None or result.values == told.result.values:
+        return told
+    rows = ComputedAnswer(query, result, told.confidence, f"{told.result.values[0]} different")
+    column = query.table.columns[told.query.targets[0]]
+    is_thing = column.tells_kinds and ctx.can_score("en")
+    if says_kinds(column) or (is_thing and await measure_chance(ctx, rows) >= _DOUBTED):
+        return rows
+    may_be_rows = column.tells_kinds and bool(query.filters)
+    confidence = min(told.confidence, _UNSURE) if may_be_rows else told.confidence
+    return told._replace(confidence=confidence, beside=f"in {result.values[0]} rows")
 
 
 async def _is_doubtful(ctx: Context, tables: Sequence[Table], told: ComputedAnswer) -> bool:
@@ -89,7 +114,11 @@ async def _is_doubtful(ctx: Context, tables: Sequence[Table], told: ComputedAnsw
     question, query = ctx.question, told.query
     if lacks_money(question, query) or _contradicts_itself(told) or ranks_unasked(question, query):
         return True
-    if not ctx.can_score("en") or ctx.meaning() != 1:
+    if not ctx.can_score("en"):
+        return False
+    if adds_unsaid(question, query) or may_be_anothers(question, query):
+        return True
+    if ctx.meaning() != 1:
         return False
     return passes_over_deed(question, query, await load_senses(ctx, tables))
 
@@ -262,7 +291,7 @@ def _tells_keys(ctx: Context, query: Query, tables: Sequence[Table]) -> bool:
 
 
 async def _write_answer(ctx: Context, found: ComputedAnswer) -> Answer:
-    query, result, confidence = found
+    query, result, confidence, beside = found
     cited = result.rows[:_MAX_CITED]
     passages = await _fetch_rows(ctx, query.table, cited)
     for partner in query.table.partners:
@@ -283,7 +312,8 @@ async def _write_answer(ctx: Context, found: ComputedAnswer) -> Answer:
         note += _UNFINISHED
     ctx.trace.append(TraceStep("query a table", described, shown[:200], 0.0))
     evidence = Evidence(chunks=tuple(passages))
-    answer = make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)
+    text = f"{shown} ({beside}) {marks}" if beside else f"{shown} {marks}"
+    answer = make_answer(ctx, evidence, text.strip(), citations, shown, note)
     return replace(answer, confidence=round(confidence, 4), computed=True)
 
 

@@ -10,6 +10,7 @@ from itertools import combinations
 
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Mention, Query
+from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Word, is_same_word, load_operators
 
 _MAX_PAIRS = 5  # pairs of columns that are proposed, those most alike first
@@ -123,8 +124,17 @@ def find_ranked(words: Sequence[Word], table: Table) -> frozenset[str]:
     operators = load_operators()
     ends = {end for _, end, _ in operators.find("superlatives", words)}
     ends |= {at + 1 for at, word in enumerate(words) if operators.degree_of(word.fold, "est")}
-    named = name_columns(words, list(table.columns.values()))
-    return frozenset(name for at, _, name in named if at in ends)
+    columns = list(table.columns.values())
+    named = {name for at, _, name in name_columns(words, columns) if at in ends}
+    units = load_vocabulary().units
+    without = {one.name: one.words[:-1] for one in columns if one.last_of_name in units}
+    named |= {
+        name
+        for name, own in without.items()
+        for at in ends
+        if own and [word.fold for word in words[at : at + len(own)]] == [*own]
+    }
+    return frozenset(named)
 
 
 class SaidComparisons:

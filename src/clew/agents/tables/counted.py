@@ -6,6 +6,7 @@ no column that the question does not name.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from clew.agents.rules.table import table_for
@@ -77,6 +78,11 @@ class Counted:
         having = [words for words in values if not own.isdisjoint(words)]
         return bool(having) and all(own.isdisjoint(words[-1:]) for words in having)
 
+    def names(self, column: Column) -> bool:
+        """Whether what is counted is called as a column is, in the plural: no "bike types"."""
+        heads = [word for word in self._noun if word.fold != word.stem] + self._noun[-1:]
+        return any(is_same_word(word.fold, own) for word in heads for own in column.words[-1:])
+
     @cached_property
     def _noun(self) -> list[Word]:
         """The words behind "how many" up to a verb or a preposition: the noun with its kind."""
@@ -124,6 +130,29 @@ class Counted:
             or any(is_same_word(word.fold, own) for word in self._words for own in one.words)
             for one in shown
         )
+
+
+def count_rows(question: str, query: Query) -> Query | None:
+    """Return what counts the rows, where the different values of a column are counted unasked.
+
+    "How many bikes came in June" may ask for the rows, each a bike, as well as for kinds of bikes.
+    """
+    words, table = split_question(question), query.table
+    if query.wants != "distinct" or any(load_operators().find("distinct", words)):
+        return None
+    column = table.columns[query.targets[0]]
+    is_brought = any(column.name in one.columns for one in table.partners)
+    if is_brought or not Counted(question, [table]).names(column):
+        return None
+    return replace(query, wants="count", targets=())
+
+
+def says_kinds(column: Column) -> bool:
+    """Whether values of a column end in what it is called: a cargo bike is a bike."""
+    values = [value.split() for value in column.rows_by_value]
+    return column.tells_kinds and any(
+        len(value) > 1 and is_same_word(value[-1], column.words[-1]) for value in values
+    )
 
 
 def counts_unknown(question: str, query: Query) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.load import Table
-from clew.agents.tables.meanings import Senses
+from clew.agents.tables.meanings import Senses, tells_names
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.words import Word, is_same_word, load_operators
 from clew.text.dates import MONTHS
@@ -66,6 +66,72 @@ def ranks_unasked(question: str, query: Query) -> bool:
     return not any(operators.degree_of(fold, end) for fold in folds for end in ("er", "est"))
 
 
+def adds_unsaid(question: str, query: Query) -> bool:
+    """Whether a query has a condition for which no word of a question is left.
+
+    A value that stands nowhere in the question is meant by another word, and each thing that is
+    not there is denied: "still manned, with no automation date" denies one.
+    """
+    asked, operators = Asked(question), load_operators()
+    denied = [one for one in query.filters if one.negated or one.how == "empty"]
+    if query.unlinked is not None and denied:
+        return _count_denials(asked) <= len(denied)
+    unsaid = {one.column for one in query.filters if one.at < 0 and one.how == "="}
+    if not unsaid:
+        return False
+    table, said = query.table, [one for one in query.filters if one.at >= 0]
+    names = table.words.union(word for one in said for word in one.value.split())
+    names |= {w for name in query.columns - unsaid - {""} for w in table.columns[name].words}
+    taken = _find_operators(asked) | {one.at for one in said}
+    left = [
+        word
+        for at, word in enumerate(asked.words)
+        if at not in taken and word.fold not in asked.fillers | operators.fillers
+        if word.fold.isalpha() and not any(is_same_word(word.fold, name) for name in names)
+    ]
+    return len(left) < len(unsaid)
+
+
+def may_be_anothers(question: str, query: Query) -> bool:
+    """Whether "whose" may be answered by another column of names, and the question names neither.
+
+    "Whose repair" is the customer's and the mechanic's.
+    """
+    words = Asked(question).words
+    if words[0].fold != "whose" or query.wants not in ("best", "group", "value"):
+        return False
+    columns = query.table.columns
+    texts = {n: one for n, one in columns.items() if one.type == "text" and not one.is_key}
+    named = {n for n, one in texts.items() if tells_names(one)}
+    told = {*query.targets, query.group} & named
+    said = {
+        name
+        for name in named
+        if any(is_same_word(word.fold, own) for word in words for own in columns[name].words)
+    }
+    used = {column for one in query.filters for column in one.columns}
+    return bool(told) and not told & said and bool(named - told - used)
+
+
+def _count_denials(asked: Asked) -> int:
+    """Return how many words of a question deny something: "never", "unpaid"."""
+    operators = load_operators()
+    prefixes = tuple(operators.denying)
+    spoken = [at for at, _, _ in operators.find("negations", asked.words)]
+    formed = [at for at, word in enumerate(asked.words) if word.fold.startswith(prefixes)]
+    return len({*spoken, *formed})
+
+
+def _find_operators(asked: Asked) -> set[int]:
+    """Return the words that ask, compare or count."""
+    return {
+        at
+        for kind in _KINDS
+        for start, end, _ in load_operators().find(kind, asked.words)
+        for at in range(start, end)
+    }
+
+
 def is_of_nothing(question: str, query: Query) -> bool:
     """Whether a query ranks what no word of a question asks to be ranked, nor names: "lessee"."""
     names = _list_names(query)
@@ -76,13 +142,7 @@ def is_of_nothing(question: str, query: Query) -> bool:
 def _list_unexplained(asked: Asked, query: Query, senses: Senses) -> Iterator[tuple[int, float]]:
     """Yield the words that nothing of a query explains, each with its nearest cosine to it."""
     operators, words = load_operators(), asked.words
-    taken = {
-        at
-        for kind in _KINDS
-        for start, end, _ in operators.find(kind, words)
-        for at in range(start, end)
-    }
-    taken |= {one.at for one in query.filters}
+    taken = _find_operators(asked) | {one.at for one in query.filters}
     names = _list_names(query)
     concepts = {concept for name in names for concept in operators.concepts_of(name)}
     near_names = _list_near(query)

@@ -9,7 +9,7 @@ from clew.agents.core.confidence import Signals
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.confidence import Lead, add_support, measure_judged
 from clew.agents.tables.counted import counts_unknown
-from clew.agents.tables.explained import is_far_fetched
+from clew.agents.tables.explained import adds_unsaid, is_far_fetched
 from clew.agents.tables.load import Table
 from clew.agents.tables.meanings import Senses, load_senses
 from clew.agents.tables.propose import (
@@ -40,6 +40,7 @@ from clew.context import Context, QueryJudge
 _MAX_TABLES = 6  # that are read for a question, those with most of its words first
 _MAX_QUERIES = 64  # that are compared with a question
 _LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
+_COUNTS = ("count", "distinct")
 _NO_SENSES: Senses = {}
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
 
@@ -50,6 +51,8 @@ class ComputedAnswer(NamedTuple):
     query: Query
     result: TableResult
     confidence: float
+    beside: str = ""
+    """What it may have asked as well, and how much that is."""
 
 
 async def judge_queries(
@@ -108,7 +111,8 @@ def score_queries(
     for query in _propose(scorer, asked, choose_tables(asked, tables), senses):
         if len(found) >= _MAX_QUERIES:
             break
-        if not said.is_missed(query):
+        is_denied_twice = query.unlinked is not None and adds_unsaid(question, query)
+        if not (said.is_missed(query) or is_denied_twice):
             _note(found, query)
     chances = scorer.score(question, list(found)).tolist() if found else []
     return [
@@ -138,9 +142,13 @@ def measure_lead(
 
 
 def _agrees(one: ComputedAnswer, best: ComputedAnswer) -> bool:
-    """Whether two tell the same, one of them perhaps another column beside it."""
+    """Whether two tell the same, one of them perhaps another column beside it.
+
+    Two counts that are the same number are of the same rows, too: else it is by chance.
+    """
     if one.result.values == best.result.values:
-        return True
+        is_number = one.query.wants == best.query.wants and best.query.wants in _COUNTS
+        return not is_number or {*one.result.rows} == {*best.result.rows}
     own, other = set(one.query.targets), set(best.query.targets)
     is_same = replace(one.query, targets=()) == replace(best.query, targets=())
     return is_same and bool(own and other) and (own < other or other < own)

@@ -78,6 +78,13 @@ def list_kinds(column: Column) -> Collection[str]:
     return column.rows_by_value if is_kind and len(column.rows_by_value) <= _MAX_KINDS else ()
 
 
+def tells_names(column: Column) -> bool:
+    """Whether the values of a column begin as names do, and few have digits."""
+    cells = [str(cell) for cell in column.cells if cell is not None]
+    named = sum(not one[:1].islower() and not any(map(str.isdigit, one)) for one in cells)
+    return named * 2 > len(cells)
+
+
 def find_measured_phrase(words: Sequence[Word]) -> list[str]:
     """Return the words behind "how" that say together what is measured, if there are several."""
     folds = [word.fold for word in words]

@@ -14,6 +14,7 @@ from clew.agents.tables.reading import (
     is_measure,
     to_extreme,
 )
+from clew.agents.tables.values import counts_up
 from clew.agents.tables.words import is_same_word, load_operators
 
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
@@ -367,7 +368,8 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
         targets = [name for name in targets if columns[name].type != "date" or dated]
     query = replace(query, best=to_extreme(query.best, columns.get(measure)), measure=measure)
     if not query.best:
-        return replace(query, wants="aggregate") if measure else None
+        is_amount = bool(measure) and not counts_up(columns[measure].numbers)
+        return replace(query, wants="aggregate") if is_amount else None
     if not measure:
         return _make_largest_group(query, asked, rest) if counts_rows else None
     if query.aggregate and targets:

@@ -24,7 +24,7 @@ from clew.agents.tables.propose_named import make_named
 from clew.agents.tables.propose_unlinked import Reference
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import find_rows, group_filters
-from clew.agents.tables.values import is_year
+from clew.agents.tables.values import counts_up, is_year
 from clew.agents.tables.wording import say_column, say_extreme, say_filter, say_samples, say_table
 from clew.agents.tables.words import Word, is_same_word
 from clew.ingest.readers.tables import split_column
@@ -69,7 +69,8 @@ def list_parts(table: Table, references: Iterable[Reference] = ()) -> list[Part]
     for column in _choose_columns(table):
         name = column.name
         found.append(Part("ask", name))
-        if column.is_quantity and name in brought:  # it is repeated: not to be added up
+        # What is repeated, or numbers the rows, is not to be added up.
+        if column.is_quantity and (name in brought or counts_up(column.numbers)):
             found += [Part(kind, name) for kind in ("max", "min")]
         elif column.is_quantity:
             found += [Part(kind, name) for kind in ("sum", "mean", "median", "max", "min")]
@@ -471,7 +472,8 @@ def _make_best_groups(
 ) -> Iterator[Query]:
     """Yield the groups of rows with the largest or smallest total, average or number."""
     for one in extremes:
-        if base.table.columns[one.column].is_quantity:
+        column = base.table.columns[one.column]
+        if column.is_quantity and not counts_up(column.numbers):
             made = replace(base, wants="group", best=one.kind, measure=one.column)
             yield from (replace(made, aggregate=how) for how in ("sum", "mean"))
     yield from (replace(base, wants="group", best=best) for best in counted)

@@ -6,6 +6,7 @@ query that leaves one of these out answers another question, whatever its chance
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import (
@@ -25,6 +26,7 @@ _AMOUNTS = frozenset("more less fewer number".split())  # of what is counted or 
 _TWO = 2  # things that are compared
 _ADDED = ("aggregate", "group", "groups")
 _COMPARED = ("check", "difference", "ratio")
+_SINGLE = ("one", "single", "whose")
 _NUMBER_OF = ["number", "of"]
 
 
@@ -49,6 +51,8 @@ class Said:
             or self._misses_worth(query)
             or self._misses_kind(query)
             or self._misses_things(query)
+            or self._misses_row(query)
+            or self._tells_owned(query)
             or self._misses_measure(query)
             or self._joined.is_missed(query)
             or self._is_of_another(query)
@@ -116,6 +120,31 @@ class Said:
         keys = [o for t in self._tables for o in t.columns.values() if o.is_key and not o.is_id]
         return any(values <= one.rows_by_value.keys() for one in keys)
 
+    def _misses_row(self, query: Query) -> bool:
+        """Whether groups are ranked where one row is asked for: "whose repair", "in one stay"."""
+        if query.wants != "group":
+            return False
+        words, table = self._asked.words, query.table
+        keys = [one for one in table.columns.values() if one.is_key]
+        rows = table.own_words.union(*(one.words for one in keys))
+        group = table.columns[query.group].words
+        asking = {end for _, end, _ in load_operators().find("asks", words)}
+        return any(
+            word.fold == word.stem
+            and (at in asking or words[at - 1].fold in _SINGLE)
+            and any(is_same_word(word.fold, own) for own in rows)
+            and not any(is_same_word(w.fold, own) for w in words[at : at + 2] for own in group)
+            for at, word in enumerate(words[1:], 1)
+        )
+
+    def _tells_owned(self, query: Query) -> bool:
+        """Whether "whose dog" is answered by the dog, or by dogs that are counted."""
+        words, table = self._asked.words, query.table
+        owned = [later.fold for one, later in pairwise(words) if one.fold == "whose"]
+        told = [*query.targets, *([query.group] if query.wants in _ADDED else [])]
+        own = {word for name in told if name for word in table.columns[name].words}
+        return any(is_same_word(fold, one) for fold in owned for one in own)
+
     def _names(self, own: Sequence[str]) -> bool:
         """Whether the question has one of some words."""
         return any(is_same_word(word.fold, one) for word in self._asked.words for one in own)
@@ -123,12 +152,16 @@ class Said:
     def _misses_measure(self, query: Query) -> bool:
         """Whether "what is the highest rate" is told by who has it, though nothing names these."""
         folds, table = [word.fold for word in self._asked.words], query.table
-        if query.wants != "best" or folds[0] != "what" or folds[1:2] not in (["is"], ["was"]):
+        if query.wants not in ("best", "group") or folds[:1] != ["what"]:
             return False
-        if not query.targets or query.measure not in find_ranked(self._asked.words, table):
+        told = {*query.targets, query.group} - {""}
+        if (
+            folds[1:2] not in (["is"], ["was"])
+            or not told
+            or query.measure not in find_ranked(self._asked.words, table)
+        ):
             return False
-        told = {word for name in query.targets for word in table.columns[name].words}
-        named = told | table.own_words
+        named = {word for name in told for word in table.columns[name].words} | table.own_words
         return not any(is_same_word(fold, one) for fold in folds for one in named)
 
     def _misses_worth(self, query: Query) -> bool:

@@ -7,7 +7,7 @@ and clearly closer than the others, so that what a table does not hold stays una
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from clew.agents.tables.load import Column, Table
+from clew.agents.tables.load import Table
 from clew.agents.tables.meanings import (
     PLACE,
     PRICE,
@@ -17,6 +17,7 @@ from clew.agents.tables.meanings import (
     join_last,
     list_kind_columns,
     list_kinds,
+    tells_names,
 )
 from clew.agents.tables.reading import (
     BEFORE_ROLE,
@@ -145,19 +146,12 @@ def _choose_role(reading: Reading, near: Mapping[str, float]) -> str:
     Values that begin in lower case name nobody, however close their column is: a material.
     """
     columns = reading.table.columns
-    nobody = {n for n, one in columns.items() if one.type == "text" and not _tells_names(one)}
+    nobody = {n for n, one in columns.items() if one.type == "text" and not tells_names(one)}
     near = {**near, **{" ".join(columns[name].words): 0.0 for name in nobody}}
     name = _choose(reading, near, _ALL, _LEAST_OF_ROLE)
     if name and columns[name].type != "text":
         return _choose(reading, near, _ALL, _LEAST)
     return name
-
-
-def _tells_names(column: Column) -> bool:
-    """Whether the values of a column begin as names do, and few have digits."""
-    cells = [str(cell) for cell in column.cells if cell is not None]
-    named = sum(not one[:1].islower() and not any(map(str.isdigit, one)) for one in cells)
-    return named * 2 > len(cells)
 
 
 def _is_kind_of(reading: Reading, near: Mapping[str, float], name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from clew.text.units import units_of_cells
 
 _YEARS = (1000, 2999)
+_FEW = 3  # numbers that may follow each other by chance
 
 
 class Vocabulary(NamedTuple):
@@ -40,6 +41,13 @@ def load_vocabulary() -> Vocabulary:
 def is_year(number: float) -> bool:
     """Whether a number may be a year."""
     return _YEARS[0] <= number <= _YEARS[1]
+
+
+def counts_up(numbers: Sequence[float | None]) -> bool:
+    """Whether each number is one more than the one before, as rows are numbered."""
+    known = [number for number in numbers if number is not None]
+    steps = zip(known, known[1:], strict=False)
+    return len(numbers) == len(known) > _FEW and all(later - one == 1 for one, later in steps)
 
 
 def read_truths(cells: Sequence[Any]) -> dict[Any, bool] | None:

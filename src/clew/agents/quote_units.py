@@ -45,9 +45,10 @@ from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
+from clew.text.announced import ANNOUNCES
 from clew.text.code_outline import is_code
 from clew.text.definitions import defines_term
-from clew.text.places import ANNOUNCES, find_note, has_examples, quotable_unit
+from clew.text.places import find_note, has_examples, quotable_unit
 from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Evidence, Found, Passage
 
@@ -194,7 +195,7 @@ def widen_quotes(answer: Answer) -> Answer:
     text, found = answer.answer, list[Citation]()
     for cited in answer.citations:
         home = homes.get(cited.chunk)
-        if home is not None and _may_widen(home.text, cited.quote):
+        if home is not None and (is_code(home.doc) or _may_widen(home.text, cited.quote)):
             at, end = cited.start - home.start, cited.end - home.start
             unit = quotable_unit(home.text, at, end, doc=home.doc)
             wide = ScoredUnit(home, unit, 0.0).cite()

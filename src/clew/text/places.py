@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
+from clew.text.announced import ANNOUNCES, find_announced_blocks, find_announced_sentences
 from clew.text.code_outline import find_code_headings, find_code_sections, is_code
 from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, Block, find_blocks, find_headings
@@ -24,8 +25,6 @@ _REFERS_BACK = re.compile(
 )
 _PROSE = 4  # sentences, its number among them, from which an item is a paragraph
 _RUNS = ("item", "definition", "row", "header")  # kinds of blocks of which several belong together
-ANNOUNCES = (":", "：")
-"""What a sentence ends with that announces what follows."""
 
 
 def _is_open_ended(text: str) -> bool:
@@ -103,15 +102,26 @@ def quotable_unit(
     """
     if is_code(doc):
         units = _find_code_units(text, doc, most)
-        return next((one for one in units if one.end > start), Unit(start, end))
+        held = [one for one in units if one.start < end and start < one.end]
+        most_of_it = max(
+            held, key=lambda one: min(one.end, end) - max(one.start, start), default=None
+        )
+        return most_of_it or Unit(start, end)
     blocks = find_blocks(text)
     return _with_announced(text, blocks, _unit_around(text, blocks, start, end, most), most)
 
 
 def _with_announced(text: str, blocks: list[Block], unit: Unit, most: int) -> Unit:
-    """Return a unit that ends in a colon with the code, list or paragraph after it, as it fits."""
+    """Return a unit that ends in a colon with the code, list or paragraph after it, as it fits.
+
+    One whose last sentence tells how many things follow, with these.
+    """
     if not text[unit.start : unit.end].rstrip().endswith(ANNOUNCES):
-        return unit
+        last = next((at for at, one in enumerate(blocks) if one.end == unit.end), None)
+        if last is None:
+            return unit
+        end = max(unit.end, blocks[find_announced_blocks(text, blocks, last) - 1].end)
+        return replace(unit, end=end) if end - unit.start <= 2 * most else unit
     after = [b for b in blocks if b.start >= unit.end]
     if not after or after[0].kind == "heading":
         return unit
@@ -225,6 +235,8 @@ def _sentences_around(text: str, start: int, end: int, within: Span, most: int) 
         low -= 1 if spans[high][1] - spans[low - 1][0] <= most else 0
     if high + 1 < len(spans) and text[: spans[high][1]].endswith(ANNOUNCES):
         high += 1 if spans[high + 1][1] - spans[low][0] <= most else 0
+    told = find_announced_sentences(text, spans, high) - 1
+    high = told if spans[told][1] - spans[low][0] <= most else high
     return Unit(spans[low][0], spans[high][1])
 
 
@@ -332,7 +344,8 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS, *, doc: str = "") -> list[
             level = levels.get(first.start, 1)
             path = [*((one, title) for one, title in path if one < level), (level, first.title)]
         else:
-            if blocks[after - 1].end - first.start <= most and not goes_on:
+            size = blocks[after - 1].end - first.start
+            if size <= _longest_run(text, blocks, at, most) and not goes_on:
                 term = ",".join(b.title for b in blocks[at:after] if b.kind == "definition")
                 units = [Unit(first.start, blocks[after - 1].end, term=term)]
             else:
@@ -368,7 +381,8 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
         if joined > after and blocks[joined - 1].end - first.start <= most:
             return joined
         if not text[: first.end].endswith(ANNOUNCES) or after == len(blocks):
-            return after
+            told = find_announced_blocks(text, blocks, at)
+            return told if blocks[told - 1].end - first.start <= 2 * most else after
         if blocks[after].kind in ("paragraph", "heading"):
             return after
         joined = _end_of_kinds(blocks, after, ("definition",))
@@ -380,6 +394,12 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
         return after
     after = _end_of_kinds(blocks, after, tuple(kind for kind in kinds if kind != "header"))
     return after if blocks[after - 1].end - first.start <= most else at + 1
+
+
+def _longest_run(text: str, blocks: list[Block], at: int, most: int) -> int:
+    """Return how long a run may be: longer where a sentence says how many things belong to it."""
+    told = find_announced_blocks(text, blocks, at) > at + 1
+    return 2 * most if told and not text[: blocks[at].end].endswith(ANNOUNCES) else most
 
 
 def _end_of_kinds(blocks: list[Block], at: int, kinds: tuple[str, ...]) -> int:

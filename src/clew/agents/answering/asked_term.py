@@ -19,8 +19,8 @@ from clew.agents.reading.spans import asked_words
 from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.text.announced import ANNOUNCES
 from clew.text.definitions import holds_term
-from clew.text.places import ANNOUNCES
 from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, Block, find_blocks, find_headings
 from clew.text.unicode import split_words

@@ -1,0 +1,83 @@
+"""What a question is answered with is quoted whole: what is announced, functions, definitions."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.agents.core.types import Answer
+from clew.config import Settings
+from clew.reader.span_reader import find_reader
+from clew.testing.hashed_kb import open_hashed
+from clew.text.announced import find_counts
+from clew.text.places import find_units, quotable_unit
+
+RUSSIAN = """# Разрешение зависимостей
+
+В программе имеются два основных алгоритма разрешения зависимостей.
+
+Первый — непосредственное разрешение. Он используется при выборе пакета для установки.
+
+Второй алгоритм называется интерактивным разрешением. Он даёт вам просмотр решения.
+
+# Прочее
+
+Для пакетов есть и другие страницы.
+"""
+RING = """/* Ring buffer for the CAN bus. */
+#define RING_SIZE 256
+/* Returns -EAGAIN when the buffer is empty. */
+int ring_pop(struct ring *r, uint8_t *out)
+{
+    if (r->head == r->tail)
+        return -EAGAIN;
+    return 0;
+}
+"""
+
+
+async def ask(tmp_path: Path, name: str, text: str, question: str, **more: str) -> Answer:
+    for other, said in {name: text, **more}.items():
+        (tmp_path / other).write_text(said, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    base.reader = find_reader(None)
+    await base.add([tmp_path / other for other in (name, *more)])
+    return await base.ask(question)
+
+
+async def test_paragraphs_that_are_announced_by_their_number_are_quoted(tmp_path: Path) -> None:
+    question = "Какие два алгоритма разрешения зависимостей есть в программе?"
+    answer = await ask(tmp_path, "a.md", RUSSIAN, question)
+    quote = answer.citations[0].quote
+    assert quote.startswith("В программе имеются два") and quote.endswith("просмотр решения.")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "counts"),
+    [
+        ("There are two main algorithms.", {2}),
+        ("Es gibt drei Arten von Filtern.", {3}),
+        ("安装方式有两种。", {2}),
+        ("The 4 forms are these.", {4}),
+        ("It was built in 1931 and has 2.5 m.", set()),
+        ("It filters 5 % of it.", set()),
+    ],
+)
+def test_small_numbers_count_things(sentence: str, counts: set[int]) -> None:
+    assert find_counts(sentence) == counts
+
+
+def test_only_as_many_paragraphs_as_are_announced_belong_to_a_unit() -> None:
+    two = "It has two parts.\n\nThe first is a lid.\n\nThe second is a lamp."
+    [unit] = find_units(two)
+    assert unit.quote(two) == two
+    three = f"{two}\n\nIt is sold in Vessen."
+    assert [unit.quote(three) for unit in find_units(three)][0] == "It has two parts."
+    one = "It has two parts. The first is a lid. The second is a lamp."
+    assert quotable_unit(one, 0, 5).quote(one) == one
+
+
+async def test_a_function_is_quoted_whole_and_a_code_with_its_sign(tmp_path: Path) -> None:
+    question = "Which code does ring_pop return when the buffer is empty?"
+    answer = await ask(tmp_path, "ring.c", RING, question)
+    assert answer.candidate == "-EAGAIN", answer.answer
+    assert answer.citations[0].quote == RING[RING.index("/* Returns") :].rstrip()

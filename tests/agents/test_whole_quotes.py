@@ -81,3 +81,21 @@ async def test_a_function_is_quoted_whole_and_a_code_with_its_sign(tmp_path: Pat
     answer = await ask(tmp_path, "ring.c", RING, question)
     assert answer.candidate == "-EAGAIN", answer.answer
     assert answer.citations[0].quote == RING[RING.index("/* Returns") :].rstrip()
+
+
+@pytest.mark.parametrize("mark", ["`max_flow`: %s\n\n`min_flow`: %s", "- `max_flow`: %s\n- `low`: %s"])
+async def test_a_definition_on_one_line_is_quoted_with_all_its_sentences(
+    tmp_path: Path, mark: str
+) -> None:
+    said = ("The highest flow in litres per minute. Default 40.", "The lowest flow. Default 3.")
+    text = f"# Pump settings\n\nThe pump is set in one file.\n\n{mark % said}\n"
+    answer = await ask(tmp_path, "pump.md", text, "What is the default of max_flow?")
+    assert answer.citations[0].quote.endswith(f"`max_flow`: {said[0]}")
+    assert answer.citations[0].heading == "Pump settings > max_flow"
+    assert "`min_flow`" not in answer.citations[0].quote
+
+
+def test_lines_that_define_are_units_of_their_own() -> None:
+    text = "max_flow: The highest flow. Default 40.\nmin_flow: The lowest flow,\nin litres."
+    assert [unit.term for unit in find_units(text)] == ["max_flow", "min_flow"]
+    assert [unit.quote(text) for unit in find_units(text)] == text.split("\n", 1)

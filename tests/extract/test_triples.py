@@ -163,8 +163,8 @@ async def test_what_is_said_in_prose_is_read() -> None:
 
 async def test_what_announces_a_fact_in_prose_is_left_out() -> None:
     said = (
-        "Sure! Here is what I found in the passage: The keeper of Tern Ness is Osk Brun. Dana Petrov "
-        "founded the Harbour Museum. I hope this helps!\nEntities: Osk Brun, Tern Ness"
+        "Sure! Here is what I found in the passage: The keeper of Tern Ness is Osk Brun. "
+        "Dana Petrov founded the Harbour Museum. I hope this helps!\nEntities: Osk Brun, Tern Ness"
     )
     text = "The keeper of Tern Ness number 7 is Osk Brun. The lamp was lit in 1847."
     [found] = await Triples(ScriptedChat(lambda _: said))(*doc(text))

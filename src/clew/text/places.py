@@ -6,12 +6,19 @@ header, a step with the steps before and after, code with the sentence that anno
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from clew.text.announced import ANNOUNCES, find_announced_blocks, find_announced_sentences
 from clew.text.code_outline import find_code_headings, find_code_sections, is_code
 from clew.text.sentences import sentence_spans
-from clew.text.structure import CRUMB_SEPARATOR, Block, find_blocks, find_headings
+from clew.text.structure import (
+    CRUMB_SEPARATOR,
+    Block,
+    find_blocks,
+    find_headings,
+    find_item_term,
+)
 
 Span = tuple[int, int]
 MAX_UNIT_CHARS = 700
@@ -55,7 +62,7 @@ def find_breadcrumbs(doc: str, text: str, at: int, heading: str = "") -> tuple[s
         path.append((found.level, found.title))
     crumbs = [*outer, *(title for _, title in path if title and title not in outer)]
     if not code:
-        held = [b.title for b in find_blocks(text) if b.kind == "definition" and b.holds(at)]
+        held = list(_list_terms(text, [b for b in find_blocks(text) if b.holds(at)]))
         crumbs += [title for title in held if title not in outer]
     return tuple(_shorten(crumb) for crumb in crumbs)
 
@@ -217,10 +224,20 @@ def _unit_around(text: str, blocks: list[Block], start: int, end: int, most: int
     defined = [block for block in around if block.kind == "definition"]
     if not defined or not defined[-1].title:
         return unit
-    term_end = min(text.find("\n", defined[-1].start), defined[-1].start + _MAX_LEAD_CHARS)
+    term_end = _term_end(text, defined[-1])
     if unit.start <= term_end:
         return Unit(defined[-1].start, unit.end)
     return Unit(unit.start, unit.end, (defined[-1].start, term_end))
+
+
+def _term_end(text: str, block: Block) -> int:
+    """Return where the term of a definition ends: with its line, or before what it means there."""
+    if text.startswith(block.title, block.start):
+        end = block.start + len(block.title)
+    else:
+        line = text.find("\n", block.start, block.end)
+        end = line if line >= 0 else block.end
+    return min(end, block.start + _MAX_LEAD_CHARS)
 
 
 def _sentences_around(text: str, start: int, end: int, within: Span, most: int) -> Unit:
@@ -346,7 +363,7 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS, *, doc: str = "") -> list[
         else:
             size = blocks[after - 1].end - first.start
             if size <= _longest_run(text, blocks, at, most) and not goes_on:
-                term = ",".join(b.title for b in blocks[at:after] if b.kind == "definition")
+                term = ",".join(_list_terms(text, blocks[at:after]))
                 units = [Unit(first.start, blocks[after - 1].end, term=term)]
             else:
                 after = at + 1
@@ -392,8 +409,18 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
     kinds = ("header", "row") if first.kind in ("header", "row") else (first.kind,)
     if first.kind not in ("item", "header", "row") or is_numbered_prose(text, first):
         return after
+    if find_item_term(text, first):
+        return after
     after = _end_of_kinds(blocks, after, tuple(kind for kind in kinds if kind != "header"))
     return after if blocks[after - 1].end - first.start <= most else at + 1
+
+
+def _list_terms(text: str, blocks: Iterable[Block]) -> Iterator[str]:
+    """Yield what definitions and items define."""
+    for block in blocks:
+        term = block.title if block.kind == "definition" else find_item_term(text, block)
+        if term:
+            yield term
 
 
 def _longest_run(text: str, blocks: list[Block], at: int, most: int) -> int:
@@ -418,8 +445,7 @@ def _split_block(text: str, blocks: list[Block], at: int, most: int) -> list[Uni
         return [Unit(start, end) for start, end in _pack_lines(text, block, most)]
     lead = None
     if block.kind == "definition" and block.title:
-        line = text.find("\n", block.start, block.end)
-        lead = (block.start, min(line, block.start + _MAX_LEAD_CHARS)) if line > 0 else None
+        lead = (block.start, _term_end(text, block))
     units = []
     spans = [
         (a + block.start, b + block.start) for a, b in sentence_spans(text[block.start : block.end])

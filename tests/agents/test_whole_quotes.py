@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.answering.units import QuestionSigns, rank_units
 from clew.agents.core.types import Answer
 from clew.config import Settings
 from clew.reader.span_reader import find_reader
 from clew.testing.hashed_kb import open_hashed
 from clew.text.announced import find_counts
 from clew.text.places import find_units, quotable_unit
+from clew.types import Passage
 
 RUSSIAN = """# Разрешение зависимостей
 
@@ -83,7 +85,9 @@ async def test_a_function_is_quoted_whole_and_a_code_with_its_sign(tmp_path: Pat
     assert answer.citations[0].quote == RING[RING.index("/* Returns") :].rstrip()
 
 
-@pytest.mark.parametrize("mark", ["`max_flow`: %s\n\n`min_flow`: %s", "- `max_flow`: %s\n- `low`: %s"])
+@pytest.mark.parametrize(
+    "mark", ["`max_flow`: %s\n\n`min_flow`: %s", "- `max_flow`: %s\n- `low`: %s"]
+)
 async def test_a_definition_on_one_line_is_quoted_with_all_its_sentences(
     tmp_path: Path, mark: str
 ) -> None:
@@ -99,3 +103,58 @@ def test_lines_that_define_are_units_of_their_own() -> None:
     text = "max_flow: The highest flow. Default 40.\nmin_flow: The lowest flow,\nin litres."
     assert [unit.term for unit in find_units(text)] == ["max_flow", "min_flow"]
     assert [unit.quote(text) for unit in find_units(text)] == text.split("\n", 1)
+
+
+ROTATE = """# rotate
+
+## Options
+
+copy
+:   Make a copy of the log file, but don't change the original at all.
+
+nocopy
+:   Do not copy the original log file and leave it in place. (This overrides the copy option.)
+
+copytruncate
+:   Truncate the original log file to zero size in place after creating a copy of it.
+
+nocopytruncate
+:   Do not truncate the original log file in place after creating a copy of it.
+
+size number
+:   Log files are rotated only if they grow bigger than so many bytes; a k means kilobytes.
+
+-H name
+:   Release a log that was put "on hold".
+
+-h name
+:   Put a log "on hold", so that it is not rotated.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Which option keeps the original log file in place by copying it first?", "copy"),
+        ("Which option prevents copying the original log file?", "no"),
+    ],
+)
+async def test_of_opposite_terms_the_one_that_is_asked_for_comes_first(
+    tmp_path: Path, question: str, first: str
+) -> None:
+    answer = await ask(tmp_path, "rotate.md", ROTATE, question)
+    assert answer.citations[0].quote.startswith(first), answer.answer
+
+
+async def test_a_short_answer_has_no_wide_gaps(tmp_path: Path) -> None:
+    text = "# Radio\n\nA beacon is sent to the    Limited Broadcast\n   Address of it.\n"
+    answer = await ask(tmp_path, "radio.txt", text, "To which address is a beacon sent?")
+    assert "  " not in answer.candidate
+
+
+def test_the_case_of_an_option_is_told_by_what_it_does() -> None:
+    signs = QuestionSigns({"put": 0.5, "hold": 0.5}, action="put")
+    best, second, *_ = rank_units(
+        signs, [Passage("p", "rotate.md", "", 1.0, ROTATE, 0, len(ROTATE))]
+    )
+    assert (best.unit.term, second.unit.term) == ("-h name", "-H name")

@@ -115,7 +115,10 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
             units = [cut_to_statement(signs, one) for one in units]
         return _fill_up(kept, units, signs.words)
 
-    named = _show_quotes(judged, choose(_widen_citations(answer, passages)), judged.candidate)
+    kept = choose(_widen_citations(answer, passages))
+    if judged.confidence < _NAMED:  # what fits the question best comes before what is unsure
+        kept = _put_best_first(kept, ranked)
+    named = _show_quotes(judged, kept, judged.candidate)
     if may_name and (judged.confidence >= _NAMED or JUDGED in judged.signals):
         return named
     chosen = choose(answer.citations if keep else ())
@@ -322,6 +325,13 @@ def _fill_up(
         if all(apart) and (as_good or _says_more(one, found, words)):
             found.append(one)
     return found
+
+
+def _put_best_first(kept: Sequence[Citation], ranked: Sequence[ScoredUnit]) -> list[Citation]:
+    """Return quotes with the one first that holds the best unit, if one does."""
+    best = ranked[0].cite() if ranked else None
+    held = [c for c in kept if best and overlaps(c, best)]
+    return [*held[:1], *(c for c in kept if c not in held[:1])]
 
 
 def _says_more(one: Citation, found: Sequence[Citation], words: Mapping[str, float]) -> bool:

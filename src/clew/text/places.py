@@ -88,6 +88,8 @@ class Unit:
     """The headings in the text under which it stands, the outermost first."""
     term: str = ""
     """What it defines, where it is a definition."""
+    opening: str = ""
+    """How what it says of its term begins."""
     announced: str = ""
     """The sentence that announces the list, table or definitions that it is a part of."""
 
@@ -318,6 +320,11 @@ def is_numbered_prose(text: str, block: Block) -> bool:
     return _is_step(block) and len(sentence_spans(text[block.start : block.end])) >= _PROSE
 
 
+def find_term(quote: str) -> str:
+    """Return what a quote defines, if it begins with a definition."""
+    return next(_list_terms(quote, find_blocks(quote)[:1]), "")
+
+
 # -- all units of a text
 
 
@@ -364,7 +371,8 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS, *, doc: str = "") -> list[
             size = blocks[after - 1].end - first.start
             if size <= _longest_run(text, blocks, at, most) and not goes_on:
                 term = ",".join(_list_terms(text, blocks[at:after]))
-                units = [Unit(first.start, blocks[after - 1].end, term=term)]
+                opening = _find_opening(text, first)
+                units = [Unit(first.start, blocks[after - 1].end, term=term, opening=opening)]
             else:
                 after = at + 1
                 units = _split_block(text, blocks, at, most)
@@ -415,6 +423,14 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
     return after if blocks[after - 1].end - first.start <= most else at + 1
 
 
+def _find_opening(text: str, block: Block) -> str:
+    """Return how the meaning of a definition begins, else nothing."""
+    if block.kind != "definition":
+        return ""
+    at = _term_end(text, block)
+    return text[at : min(block.end, at + _MAX_LEAD_CHARS)].lstrip(" \t\n:")
+
+
 def _list_terms(text: str, blocks: Iterable[Block]) -> Iterator[str]:
     """Yield what definitions and items define."""
     for block in blocks:
@@ -455,7 +471,7 @@ def _split_block(text: str, blocks: list[Block], at: int, most: int) -> list[Uni
             if max(end, b) - min(start, a) <= most:
                 start, end = min(start, a), max(end, b)
         apart = lead if lead is not None and lead[1] < start else None
-        units.append(Unit(start, end, apart))
+        units.append(Unit(start, end, apart, opening=_find_opening(text, block)))
     return units
 
 

@@ -34,6 +34,7 @@ _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
     "born die died name named last first".split()
 )
 _TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
+_WRAP = re.compile(r"\s*\n\s*|\s{3,}")  # where a line is wrapped, or a column begins
 _MAX_SIGNS = 2
 _SIGNS = re.compile(rf"(?:\A|[\s(\[{{\"'“‘«`])([-+±$€£@%~./\\]{{1,{_MAX_SIGNS}}})\Z")
 _CELL = re.compile(r"(?:[^|:\n]{1,60}: )?(?P<value>[^|\n]+)")
@@ -215,7 +216,7 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
         if _is_only_headed(question, passage.text, start) or stands_on_rule(passage.text, start):
             continue
         if 0 < end - start <= _MAX_SPAN_CHARS:
-            text = passage.text[start:end].replace("\n", " ")  # it may be wrapped
+            text = _WRAP.sub(" ", passage.text[start:end])
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
 

@@ -156,6 +156,9 @@ def test_forms_of_a_word_are_alike_and_other_words_are_not() -> None:
     for one, other in [("turm", "tor"), ("1911", "1912"), ("haus", "maus"), ("geboren", "gebaut")]:
         assert compare_words(one, other) == 0.0
     assert mentions_form("Mühlenwehrs Altenrath", "Das Mühlenwehr Altenrath wurde gebaut.")
+    assert mentions_form("gründete", "Es wurde 1924 gegründet.")
+    assert mentions_form("schickt", "Das Signal wird geschickt.")
+    assert not mentions_form("meinen", "Die Gemeinde tagt.")
     assert asked_terms("Où est né l'architecte du phare ?") == ("ne", "architecte", "phare")
 
 

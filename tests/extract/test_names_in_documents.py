@@ -147,3 +147,17 @@ def test_the_name_of_a_term() -> None:
     assert term_name("pool_size (integer)") == "pool_size"
     assert term_name("unspecified address") == "unspecified address"
     assert term_name("This is a line of prose that goes on.") == ""
+
+
+async def test_modes_of_files_heads_of_functions_and_wide_spaces_are_no_part_of_names() -> None:
+    text = (
+        "# Files\n\nThe mode -rw-r--r-- is set with --mode by Dana\u00a0Petrov, "
+        "who keeps \ufb01les.\n\n"
+        "def __init__(\n    self,\n    x: int,\n) -> None:\n"
+    )
+    document = make_document(text, "Files")
+    assert "files." in document.text
+    [found] = await Offline()(document, BySentences(400)(document))
+    names = {entity.name for entity in found.entities}
+    assert {"--mode", "Dana Petrov"} <= names
+    assert not [name for name in names if name.startswith(("-rw", "def"))]

@@ -161,6 +161,18 @@ async def test_what_is_said_in_prose_is_read() -> None:
     ]
 
 
+async def test_what_announces_a_fact_in_prose_is_left_out() -> None:
+    said = (
+        "Sure! Here is what I found in the passage: The keeper of Tern Ness is Osk Brun. "
+        "Dana Petrov founded the Harbour Museum. I hope this helps!\nEntities: Osk Brun, Tern Ness"
+    )
+    text = "The keeper of Tern Ness number 7 is Osk Brun. The lamp was lit in 1847."
+    [found] = await Triples(ScriptedChat(lambda _: said))(*doc(text))
+    assert not found.failed
+    assert names(found) == ["Tern Ness", "Osk Brun"]
+    assert [fact.text for fact in found.facts] == ["The keeper of Tern Ness is Osk Brun."]
+
+
 async def test_an_endpoint_that_fails_once_fails_one_chunk() -> None:
     chat = ScriptedChat(lambda _: GOOD, failures={1: EndpointError("busy", status=503)})
     found = await Triples(chat)(*doc(TEXT, " And more.", " And so on."))

@@ -45,9 +45,10 @@ from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
+from clew.text.announced import ANNOUNCES
 from clew.text.code_outline import is_code
 from clew.text.definitions import defines_term
-from clew.text.places import ANNOUNCES, find_note, has_examples, quotable_unit
+from clew.text.places import find_note, has_examples, quotable_unit
 from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Evidence, Found, Passage
 
@@ -114,7 +115,10 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
             units = [cut_to_statement(signs, one) for one in units]
         return _fill_up(kept, units, signs.words)
 
-    named = _show_quotes(judged, choose(_widen_citations(answer, passages)), judged.candidate)
+    kept = choose(_widen_citations(answer, passages))
+    if judged.confidence < _NAMED:  # what fits the question best comes before what is unsure
+        kept = _put_best_first(kept, ranked)
+    named = _show_quotes(judged, kept, judged.candidate)
     if may_name and (judged.confidence >= _NAMED or JUDGED in judged.signals):
         return named
     chosen = choose(answer.citations if keep else ())
@@ -194,7 +198,7 @@ def widen_quotes(answer: Answer) -> Answer:
     text, found = answer.answer, list[Citation]()
     for cited in answer.citations:
         home = homes.get(cited.chunk)
-        if home is not None and _may_widen(home.text, cited.quote):
+        if home is not None and (is_code(home.doc) or _may_widen(home.text, cited.quote)):
             at, end = cited.start - home.start, cited.end - home.start
             unit = quotable_unit(home.text, at, end, doc=home.doc)
             wide = ScoredUnit(home, unit, 0.0).cite()
@@ -321,6 +325,13 @@ def _fill_up(
         if all(apart) and (as_good or _says_more(one, found, words)):
             found.append(one)
     return found
+
+
+def _put_best_first(kept: Sequence[Citation], ranked: Sequence[ScoredUnit]) -> list[Citation]:
+    """Return quotes with the one first that holds the best unit, if one does."""
+    best = ranked[0].cite() if ranked else None
+    held = [c for c in kept if best and overlaps(c, best)]
+    return [*held[:1], *(c for c in kept if c not in held[:1])]
 
 
 def _says_more(one: Citation, found: Sequence[Citation], words: Mapping[str, float]) -> bool:

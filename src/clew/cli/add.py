@@ -190,7 +190,7 @@ async def add(
         added = replace(added, note=" ".join(filter(None, (said, added.note))))
     by_rules = ctx.settings.extract.fallback == "offline"
     ctx.show(added, lambda: print_added(added, by_rules=by_rules, reason=reason))
-    _fail_if_nothing_added(added)
+    _fail_if_nothing_added(added, by_rules=by_rules)
 
 
 def _name_input(outside: Sequence[str], fetched: Sequence[SourceFile]) -> str:
@@ -281,10 +281,10 @@ async def run_add(
         return await base.add(paths, progress=report, **how)
 
 
-def _fail_if_nothing_added(added: AddResult) -> None:
-    """Exit with code 1 if no document was read, or the model failed on most chunks."""
+def _fail_if_nothing_added(added: AddResult, *, by_rules: bool = False) -> None:
+    """Exit with code 1 if no document was read, or the model failed on most and no rules did it."""
     nothing = added.skipped and not (added.added or added.updated or added.unchanged)
-    if nothing or 2 * added.failed > added.chunks:
+    if nothing or (2 * added.failed > added.chunks and not by_rules):
         raise typer.Exit(1)
 
 
@@ -400,7 +400,7 @@ def print_added(added: AddResult, *, by_rules: bool = False, reason: str = "") -
             + (", extracted by rules instead" if by_rules else ", without a graph for them")
             + f": {why or '`clew status` says why'}. {advice}, then `clew add --retry`"
             + ("" if by_rules else "; with --fallback it extracts by rules what fails again"),
-            style="red",
+            style="yellow" if by_rules else "red",
             markup=False,
         )
     elif counts.failed:

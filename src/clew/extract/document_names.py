@@ -407,6 +407,7 @@ def term_name(title: str) -> str:
     bare = _TRAILING_BRACKETS.sub("", title.strip().strip("`*_")).strip()
     short = 0 < len(bare) <= _MAX_TERM_CHARS and len(bare.split()) <= _MAX_TERM_WORDS
     is_name = short and not bare.endswith(_NOT_A_TERM) and any(map(str.isalpha, bare))
+    is_name = is_name and bare.count("(") == bare.count(")")  # the head of a function is none
     return bare if is_name and bare.casefold() not in COMMON_WORDS else ""
 
 

@@ -30,11 +30,7 @@ def read_prose(reply: str, collector: ExtractionCollector) -> int:
                 count += collector.add_triple(*parts)
             continue
         for start, end in sentence_spans(bare):
-            sentence = bare[start:end]
-            names = list(_find_names(sentence, collector))
-            if names and _is_told(sentence, collector):
-                members = [collector.add_entity(name) for name in names]
-                count += collector.add_segment(sentence, members)
+            count += _read_sentence(bare[start:end], collector)
     if count:
         collector.dropped[READ_AS_PROSE] += 1
     return count
@@ -49,6 +45,23 @@ def _split_triple(line: str) -> tuple[str, str, str] | None:
         return None
     head, relation, tail = (part.strip(" \"'“”.()[]<>") for part in parts)
     return (head, relation, tail) if head and relation and tail else None
+
+
+def _read_sentence(sentence: str, collector: ExtractionCollector) -> bool:
+    """Add a sentence as a fact about its names, if the chunk says it; whether it is one.
+
+    What stands before a colon, without a name of the chunk, announces it and is left out: "Here is
+    what I found: …". A mere list of names is no fact.
+    """
+    head, colon, rest = sentence.partition(": ")
+    if colon and not list(_find_names(head, collector)):
+        return _read_sentence(rest, collector)
+    names = list(_find_names(sentence, collector))
+    if not names or not _is_told(sentence, collector):
+        return False
+    members = [collector.add_entity(name) for name in names]
+    more = {*split_words(sentence)} - {*split_words(" ".join(names))} - STOP_WORDS
+    return bool(more) and collector.add_segment(sentence, members)
 
 
 def _find_names(sentence: str, collector: ExtractionCollector) -> Iterator[str]:

@@ -18,8 +18,8 @@ _CURRENCY = f"(?:{'|'.join(load_units().currency_codes)})"
 _BEFORE = r"(?<![\w@/.$\\-])"
 _PATTERNS = {
     # A letter must follow the dashes, so that neither numbers nor list marks are flags; and a short
-    # flag with its value, such as `-ograph.png`, is none.
-    FLAG: r"(?<![\w\-–/.\\])(?:--[A-Za-z](?:-*\w)*+|-[A-Za-z](?:-*\w)*+(?![.:]\w))",
+    # flag with its value, such as `-ograph.png`, is none, and no mode of a file: -rw-r--r--.
+    FLAG: r"(?<![\w\-–/.\\])(?:--[A-Za-z](?:-*\w)*+|-[A-Za-z](?:-*\w)*+(?![.:]\w|-))",
     ADDRESS: r"(?<![\w:.])(?:https?://[^\s<>\"'|)\]]{4,200}(?<![.,;:!?])|"
     r"(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{1,4}|\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?)(?![\w:])",
     PATH: r"(?<![\w/.:<)\]}])(?:~|\.{1,2})?/(?:[\w.+@%*~-]*[A-Za-z][\w.+@%*~-]*)"

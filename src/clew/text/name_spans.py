@@ -131,8 +131,8 @@ def find_name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> lis
 
 
 def span_text(text: str, t: Tokens, first: int, last: int) -> str:
-    """The text of tokens `first` to `last` (exclusive), joined to one line."""
-    return " ".join(line.strip() for line in text[t.starts[first] : t.ends[last - 1]].splitlines())
+    """The text of tokens `first` to `last` (exclusive), with single plain spaces."""
+    return " ".join(text[t.starts[first] : t.ends[last - 1]].split())
 
 
 # -- capitalised runs

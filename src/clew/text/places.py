@@ -6,11 +6,19 @@ header, a step with the steps before and after, code with the sentence that anno
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from clew.text.announced import ANNOUNCES, find_announced_blocks, find_announced_sentences
 from clew.text.code_outline import find_code_headings, find_code_sections, is_code
 from clew.text.sentences import sentence_spans
-from clew.text.structure import CRUMB_SEPARATOR, Block, find_blocks, find_headings
+from clew.text.structure import (
+    CRUMB_SEPARATOR,
+    Block,
+    find_blocks,
+    find_headings,
+    find_item_term,
+)
 
 Span = tuple[int, int]
 MAX_UNIT_CHARS = 700
@@ -24,8 +32,6 @@ _REFERS_BACK = re.compile(
 )
 _PROSE = 4  # sentences, its number among them, from which an item is a paragraph
 _RUNS = ("item", "definition", "row", "header")  # kinds of blocks of which several belong together
-ANNOUNCES = (":", "：")
-"""What a sentence ends with that announces what follows."""
 
 
 def _is_open_ended(text: str) -> bool:
@@ -56,7 +62,7 @@ def find_breadcrumbs(doc: str, text: str, at: int, heading: str = "") -> tuple[s
         path.append((found.level, found.title))
     crumbs = [*outer, *(title for _, title in path if title and title not in outer)]
     if not code:
-        held = [b.title for b in find_blocks(text) if b.kind == "definition" and b.holds(at)]
+        held = list(_list_terms(text, [b for b in find_blocks(text) if b.holds(at)]))
         crumbs += [title for title in held if title not in outer]
     return tuple(_shorten(crumb) for crumb in crumbs)
 
@@ -82,6 +88,8 @@ class Unit:
     """The headings in the text under which it stands, the outermost first."""
     term: str = ""
     """What it defines, where it is a definition."""
+    opening: str = ""
+    """How what it says of its term begins."""
     announced: str = ""
     """The sentence that announces the list, table or definitions that it is a part of."""
 
@@ -103,15 +111,26 @@ def quotable_unit(
     """
     if is_code(doc):
         units = _find_code_units(text, doc, most)
-        return next((one for one in units if one.end > start), Unit(start, end))
+        held = [one for one in units if one.start < end and start < one.end]
+        most_of_it = max(
+            held, key=lambda one: min(one.end, end) - max(one.start, start), default=None
+        )
+        return most_of_it or Unit(start, end)
     blocks = find_blocks(text)
     return _with_announced(text, blocks, _unit_around(text, blocks, start, end, most), most)
 
 
 def _with_announced(text: str, blocks: list[Block], unit: Unit, most: int) -> Unit:
-    """Return a unit that ends in a colon with the code, list or paragraph after it, as it fits."""
+    """Return a unit that ends in a colon with the code, list or paragraph after it, as it fits.
+
+    One whose last sentence tells how many things follow, with these.
+    """
     if not text[unit.start : unit.end].rstrip().endswith(ANNOUNCES):
-        return unit
+        last = next((at for at, one in enumerate(blocks) if one.end == unit.end), None)
+        if last is None:
+            return unit
+        end = max(unit.end, blocks[find_announced_blocks(text, blocks, last) - 1].end)
+        return replace(unit, end=end) if end - unit.start <= 2 * most else unit
     after = [b for b in blocks if b.start >= unit.end]
     if not after or after[0].kind == "heading":
         return unit
@@ -207,10 +226,20 @@ def _unit_around(text: str, blocks: list[Block], start: int, end: int, most: int
     defined = [block for block in around if block.kind == "definition"]
     if not defined or not defined[-1].title:
         return unit
-    term_end = min(text.find("\n", defined[-1].start), defined[-1].start + _MAX_LEAD_CHARS)
+    term_end = _term_end(text, defined[-1])
     if unit.start <= term_end:
         return Unit(defined[-1].start, unit.end)
     return Unit(unit.start, unit.end, (defined[-1].start, term_end))
+
+
+def _term_end(text: str, block: Block) -> int:
+    """Return where the term of a definition ends: with its line, or before what it means there."""
+    if text.startswith(block.title, block.start):
+        end = block.start + len(block.title)
+    else:
+        line = text.find("\n", block.start, block.end)
+        end = line if line >= 0 else block.end
+    return min(end, block.start + _MAX_LEAD_CHARS)
 
 
 def _sentences_around(text: str, start: int, end: int, within: Span, most: int) -> Unit:
@@ -225,6 +254,8 @@ def _sentences_around(text: str, start: int, end: int, within: Span, most: int) 
         low -= 1 if spans[high][1] - spans[low - 1][0] <= most else 0
     if high + 1 < len(spans) and text[: spans[high][1]].endswith(ANNOUNCES):
         high += 1 if spans[high + 1][1] - spans[low][0] <= most else 0
+    told = find_announced_sentences(text, spans, high) - 1
+    high = told if spans[told][1] - spans[low][0] <= most else high
     return Unit(spans[low][0], spans[high][1])
 
 
@@ -289,6 +320,11 @@ def is_numbered_prose(text: str, block: Block) -> bool:
     return _is_step(block) and len(sentence_spans(text[block.start : block.end])) >= _PROSE
 
 
+def find_term(quote: str) -> str:
+    """Return what a quote defines, if it begins with a definition."""
+    return next(_list_terms(quote, find_blocks(quote)[:1]), "")
+
+
 # -- all units of a text
 
 
@@ -332,9 +368,11 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS, *, doc: str = "") -> list[
             level = levels.get(first.start, 1)
             path = [*((one, title) for one, title in path if one < level), (level, first.title)]
         else:
-            if blocks[after - 1].end - first.start <= most and not goes_on:
-                term = ",".join(b.title for b in blocks[at:after] if b.kind == "definition")
-                units = [Unit(first.start, blocks[after - 1].end, term=term)]
+            size = blocks[after - 1].end - first.start
+            if size <= _longest_run(text, blocks, at, most) and not goes_on:
+                term = ",".join(_list_terms(text, blocks[at:after]))
+                opening = _find_opening(text, first)
+                units = [Unit(first.start, blocks[after - 1].end, term=term, opening=opening)]
             else:
                 after = at + 1
                 units = _split_block(text, blocks, at, most)
@@ -368,7 +406,8 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
         if joined > after and blocks[joined - 1].end - first.start <= most:
             return joined
         if not text[: first.end].endswith(ANNOUNCES) or after == len(blocks):
-            return after
+            told = find_announced_blocks(text, blocks, at)
+            return told if blocks[told - 1].end - first.start <= 2 * most else after
         if blocks[after].kind in ("paragraph", "heading"):
             return after
         joined = _end_of_kinds(blocks, after, ("definition",))
@@ -378,8 +417,32 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
     kinds = ("header", "row") if first.kind in ("header", "row") else (first.kind,)
     if first.kind not in ("item", "header", "row") or is_numbered_prose(text, first):
         return after
+    if find_item_term(text, first):
+        return after
     after = _end_of_kinds(blocks, after, tuple(kind for kind in kinds if kind != "header"))
     return after if blocks[after - 1].end - first.start <= most else at + 1
+
+
+def _find_opening(text: str, block: Block) -> str:
+    """Return how the meaning of a definition begins, else nothing."""
+    if block.kind != "definition":
+        return ""
+    at = _term_end(text, block)
+    return text[at : min(block.end, at + _MAX_LEAD_CHARS)].lstrip(" \t\n:")
+
+
+def _list_terms(text: str, blocks: Iterable[Block]) -> Iterator[str]:
+    """Yield what definitions and items define."""
+    for block in blocks:
+        term = block.title if block.kind == "definition" else find_item_term(text, block)
+        if term:
+            yield term
+
+
+def _longest_run(text: str, blocks: list[Block], at: int, most: int) -> int:
+    """Return how long a run may be: longer where a sentence says how many things belong to it."""
+    told = find_announced_blocks(text, blocks, at) > at + 1
+    return 2 * most if told and not text[: blocks[at].end].endswith(ANNOUNCES) else most
 
 
 def _end_of_kinds(blocks: list[Block], at: int, kinds: tuple[str, ...]) -> int:
@@ -398,8 +461,7 @@ def _split_block(text: str, blocks: list[Block], at: int, most: int) -> list[Uni
         return [Unit(start, end) for start, end in _pack_lines(text, block, most)]
     lead = None
     if block.kind == "definition" and block.title:
-        line = text.find("\n", block.start, block.end)
-        lead = (block.start, min(line, block.start + _MAX_LEAD_CHARS)) if line > 0 else None
+        lead = (block.start, _term_end(text, block))
     units = []
     spans = [
         (a + block.start, b + block.start) for a, b in sentence_spans(text[block.start : block.end])
@@ -409,7 +471,7 @@ def _split_block(text: str, blocks: list[Block], at: int, most: int) -> list[Uni
             if max(end, b) - min(start, a) <= most:
                 start, end = min(start, a), max(end, b)
         apart = lead if lead is not None and lead[1] < start else None
-        units.append(Unit(start, end, apart))
+        units.append(Unit(start, end, apart, opening=_find_opening(text, block)))
     return units
 
 

@@ -6,6 +6,7 @@ found again in the stored text and in any chunk of it:
     # Heading                  sections, by level
     term                       a definition with its term; `:` and an indent mark its body
     :   what it means
+    `term`: what it means      the same in one line, of a marked name, an option, an identifier
     - item, 1. item            lists, in order
     | a | b |                  a table row; `|---|` follows a header
     ``` … ```                  code
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from clew.text.sentences import goes_on_with_number
+from clew.text.sentences import TERM_LINE, goes_on_with_number
 from clew.text.word_forms import is_function_word
 
 BlockKind = Literal["heading", "paragraph", "code", "item", "definition", "header", "row"]
@@ -31,6 +32,7 @@ _ITEM = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+•‣◦–—·])|(?P<number>\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,5})[.)]))[ \t]+\S"
 )
 _COLON = re.compile(r"[ \t]*:[ \t]+\S")
+_TERM_LINE = re.compile(rf"[ \t]*{TERM_LINE}")
 _DELIMITER_ROW = re.compile(r"[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)*[ \t]*:?-{3,}:?[ \t]*\|?[ \t]*")
 _MAX_TERM_LINES = 4
 _MAX_TERM_CHARS = 120
@@ -272,6 +274,10 @@ class _BlockFinder:
             after = self._body_end(at + 1, end, line.indent, lazy=True)
             marker = found["bullet"] or found["number"]
             return self._block("item", at, after, marker), after, self._inner(at + 1, after)
+        if defined := _TERM_LINE.match(line.text):
+            after = self._body_end(at + 1, end, line.indent, lazy=True)
+            block = self._block("definition", at, after, defined["term"])
+            return block, after, self._inner(at + 1, after)
         if after_blank and line.indent >= base + _CODE_INDENT and not self._is_prose(at, end):
             after = self._body_end(at + 1, end, line.indent - 1)
             return self._block("code", at, after), after, 0
@@ -378,7 +384,7 @@ class _BlockFinder:
     def _begins_block(self, at: int) -> bool:
         line = self._lines[at].text
         if not _ITEM.match(line):
-            return bool(_ATX.fullmatch(line) or _FENCE.match(line))
+            return bool(_ATX.fullmatch(line) or _FENCE.match(line) or _TERM_LINE.match(line))
         before = self._lines[at - 1].text if at else ""
         if not before.strip():
             return True
@@ -392,3 +398,10 @@ class _BlockFinder:
                 break
             after += 1
         return self._block("paragraph", at, after), after, 0
+
+
+def find_item_term(text: str, block: Block) -> str:
+    """Return what an item of a list defines: "- `term`: what it means", else ""."""
+    marker = _ITEM.match(text, block.start) if block.kind == "item" else None
+    defined = _TERM_LINE.match(text, marker.end() - 1) if marker else None
+    return defined["term"] if defined else ""

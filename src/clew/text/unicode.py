@@ -25,6 +25,7 @@ _THOUSANDS_SEPARATOR = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LIGATURE = re.compile("[\ufb00-\ufb06\ufb13-\ufb17]")  # letters that were set as one sign
 _NEWLINE = re.compile("\r\n?|[\u2028\u2029\x85]")
 _APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\u2032`\u00b4"), "'")
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
@@ -41,8 +42,12 @@ def nfc(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Make external text storable: NFC, `\\n` line ends, U+FFFD for NULs and lone surrogates."""
+    """Make external text storable: NFC, `\\n` line ends, U+FFFD for NULs and lone surrogates.
+
+    Ligatures become their letters, so that they are found, and shown, as words.
+    """
     if not text.isascii():
+        text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
         text = _SURROGATE.sub("\ufffd", unicodedata.normalize("NFC", text))
         text = _NEWLINE.sub("\n", text)
     elif "\r" in text:

@@ -39,6 +39,7 @@ _LEAST_PREFIX, _PREFIX_SHARE = 3, 0.6  # letters, and share of the longer word, 
 _STEM_SHARE = 0.65  # of the shorter word, where at least a letter more is shared
 _ADDED_LETTERS = 3  # before and behind a short word: "الجسر" has "جسر"
 _LEAST_PART, _PART_SHARE = 5, 0.75  # letters, and share of the shorter word, of a common part
+_PARTICIPLE = "ge"  # of German and Dutch
 _ALIKE, _PART = 0.9, 0.6  # what a form of a word counts, and a word with a common part
 
 
@@ -234,6 +235,8 @@ def _compare_forms(term: str, word: str) -> float:
         return 0.0
     if _ARABIC.search(short):
         return value
+    if _is_participle_of(short, long) or _is_participle_of(long, short):
+        return _ALIKE
     added = len(long) - len(short)
     if short in long:
         whole = long.endswith(short) and len(short) >= _LEAST_PART and added >= _LEAST_PREFIX
@@ -241,6 +244,14 @@ def _compare_forms(term: str, word: str) -> float:
     size = max(_LEAST_PART + 1, round(_PART_SHARE * len(short)))
     parts = (short[at : at + size] for at in range(len(short) - size + 1))
     return value if any(part in long for part in parts) else 0.0
+
+
+def _is_participle_of(word: str, verb: str) -> bool:
+    """Whether a word is a verb with the prefix of a participle: "geleitet" of "leitet"."""
+    bare = word.removeprefix(_PARTICIPLE)
+    if bare == word or len(bare) < _LEAST_PART or verb.startswith(_PARTICIPLE):
+        return False
+    return compare_words(bare, verb) >= _ALIKE and bare[:_LEAST_PREFIX] == verb[:_LEAST_PREFIX]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -15,12 +15,13 @@ from itertools import dropwhile, pairwise, takewhile
 from clew.agents.answering.exact_terms import ExactUnit
 from clew.agents.answering.units import STEM, weigh_words
 from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.reading.denied import asks_denied, denies_other
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.text.announced import ANNOUNCES
 from clew.text.definitions import holds_term
-from clew.text.places import ANNOUNCES
 from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, Block, find_blocks, find_headings
 from clew.text.unicode import split_words
@@ -106,6 +107,9 @@ def find_asked_term(ctx: Context, passages: Sequence[Passage]) -> AskedTerm | No
         kinds &= {head}
     own = [e for e in entries if any(_is_said(kind, e.kinds) for kind in kinds)]
     told = [e for e in own if any(holds_term(one, ctx.question) for one in e.terms)]
+    if not asks_denied(ctx.question):
+        terms = {term for entry in own for term in entry.terms}
+        told += [e for e in own if denies_other(e.block.title, e.text, terms)]
     own = [e for e in own if e not in told]
     words = _weigh_asked(ctx, names | kinds, own) if own else {}
     if not words:

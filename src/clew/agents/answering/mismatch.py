@@ -32,6 +32,7 @@ from clew.retrieve.question import strip_courtesy, tidy_question
 from clew.text.dates import parse_date
 from clew.text.language import is_chinese
 from clew.text.options import split_options
+from clew.text.places import find_term, quotable_unit
 from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
@@ -153,6 +154,11 @@ def is_of_sibling(ctx: Context, answer: Answer, *, literal: bool) -> bool:
     cited = answer.citations[0]
     home = next((one for one in answer.evidence.chunks if one.id == cited.chunk), None)
     if home is None:
+        return False
+    around = quotable_unit(
+        home.text, cited.start - home.start, cited.end - home.start, doc=home.doc
+    )
+    if any(mentions_name(name, find_term(around.quote(home.text))) for name in names):
         return False
     found = [
         not (literal and answer.candidate in find_clause(sentence, at).subject)

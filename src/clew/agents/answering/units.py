@@ -9,15 +9,16 @@ what the span reader reads in it.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from clew.agents.answering.exact_terms import find_exact_terms, measure_exact
 from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.reading.denied import asks_denied, denies_other
 from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
 from clew.agents.reading.spans import Reading, asked_words, read_passages
-from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
 from clew.agents.rules.table import cut_asking_words, table_for
 from clew.context import Context
 from clew.index.view import View
@@ -27,6 +28,7 @@ from clew.text.name_spans import blank_particles
 from clew.text.places import MAX_UNIT_CHARS, Unit, find_units
 from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import split_words
+from clew.text.word_forms import is_function_word
 from clew.types import Citation, Found, Passage
 
 Valued = tuple[int, int, float]
@@ -40,6 +42,8 @@ _EXACT = 0.5  # for the numbers, options and identifiers of the question
 _DEFINES = 0.6  # for a line that begins with one of these and tells its value or meaning
 _SECTION = 0.8  # for standing in a section that has the words of the question as its title
 _TERM = 1.0  # for the definition of what the question names
+_ACTS = 0.2  # for a definition that begins with the action asked about
+_DENIED = 1.0  # off a definition that denies what another term does
 _ASKED_KIND = 0.15  # for a number where one is asked for
 _KNOWN_SCRIPT = 0.5  # share of the question that the embedder knows, for meaning to count
 _ALIKE = 0.9  # share of words from which two units say the same
@@ -98,6 +102,10 @@ class QuestionSigns:
     """Its numbers, options and identifiers."""
     meaning: float = 1.0
     """How far the embedder knows the question's script, 0 to 1."""
+    action: str = ""
+    """The beginning of the word for what is to be done, where steps are asked for."""
+    denied: bool = False
+    """Whether it is asked for what is not done."""
     by_words: bool = False
     """Whether only words tell what is near: vectors of this language say little."""
 
@@ -114,6 +122,7 @@ class QuestionSigns:
         score += _READ * _squash(_best(self.read.get(passage.id, ()), unit, -_MAX_LOGIT))
         score += _EXACT * (measure_exact(self.exact, text) if self.exact else 0.0)
         score += _DEFINES * self.defined_in(text)
+        score += _ACTS * self._acts(unit)
         return score + (_ASKED_KIND if self.number and any(map(str.isdigit, text)) else 0.0)
 
     def defined_in(self, text: str) -> bool:
@@ -130,6 +139,11 @@ class QuestionSigns:
         first = term.split(maxsplit=1)[0] if term.lstrip().startswith("-") else term
         named = stem_words(first.split("=")[0])
         return self._share(named) if named <= self.words.keys() else 0.0
+
+    def _acts(self, unit: Unit) -> bool:
+        """Whether a definition begins with what the question asks how to do: "-h: Put mail …"."""
+        opening = split_words(unit.opening)[:1] if self.action else []
+        return bool(opening) and opening[0][:STEM] == self.action
 
     def _name_section(self, passage: Passage, unit: Unit) -> float:
         """Return the share of the question that the nearest heading is, if it is about it alone."""
@@ -150,7 +164,13 @@ def rank_units(signs: QuestionSigns, passages: Sequence[Passage]) -> list[Scored
         for unit in find_units(passage.text, doc=passage.doc)
         if not signs.by_words or signs.is_said(passage, unit)
     ]
-    return sorted(found, key=lambda one: -one.score)
+    terms = {term for one in found for term in one.unit.term.split(",")}
+    denying = [not signs.denied and denies_other(o.unit.term, o.text, terms) for o in found]
+    lowered = (
+        replace(one, score=one.score - _DENIED) if denies else one
+        for one, denies in zip(found, denying, strict=True)
+    )
+    return sorted(lowered, key=lambda one: -one.score)
 
 
 def choose_units(ranked: Iterable[ScoredUnit], most: int) -> list[ScoredUnit]:
@@ -233,9 +253,19 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
         near=await find_cosines(ctx, found, {p.id: p.start for p in some}),
         read=read,
         exact=find_exact_terms(ctx.question),
+        action=_find_action(ctx.question),
+        denied=asks_denied(ctx.question),
         meaning=ctx.meaning(),
         by_words=is_chinese(ctx.question) or ctx.meaning() < _KNOWN_SCRIPT,
     )
+
+
+def _find_action(question: str) -> str:
+    """Return the beginning of the first word behind a question's asking words, for steps."""
+    if find_wanted_block(question) != "steps":
+        return ""
+    words = (word for word in split_words(cut_asking_words(question)) if len(word) > 1)
+    return next((word[:STEM] for word in words if not is_function_word(word)), "")
 
 
 async def _score_readings(

@@ -18,6 +18,7 @@ from clew.agents.reading.choose import (
     measure_names,
     squash_scores,
 )
+from clew.agents.reading.denied import is_denied
 from clew.agents.reading.follow import Chain, Follower
 from clew.agents.reading.judged import (
     Place,
@@ -248,6 +249,8 @@ def describe_rivals(
         is_other = contradicts_kind(question, one.text) or is_contradicted(question, names, told)
         is_other = is_other or bool(find_skipped(question, names, told.whole))
         is_other = is_other or tells_other_end(question, told.sentence, told.at)
+        last = one.readings[-1]
+        is_other = is_other or is_denied(question, last.passage, last.start, passages)
         said, bridge = say_candidate(one, names, passages), read_bridge(one, names, passages)
         found.append(Rival(one, signals, is_other, said, bridge))
     return found

@@ -15,9 +15,11 @@ from clew.reader.span_reader import ReadSpan
 from clew.retrieve.breadth import ORDERS
 from clew.retrieve.courtesy import ASKING, WHETHER
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
+from clew.text.code_outline import is_code
 from clew.text.drawings import stands_on_rule
 from clew.text.names import name_key, tokenize_question
 from clew.text.options import split_options
+from clew.text.places import quotable_unit
 from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
@@ -32,6 +34,9 @@ _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
     "born die died name named last first".split()
 )
 _TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
+_WRAP = re.compile(r"\s*\n\s*|\s{3,}")  # where a line is wrapped, or a column begins
+_MAX_SIGNS = 2
+_SIGNS = re.compile(rf"(?:\A|[\s(\[{{\"'“‘«`])([-+±$€£@%~./\\]{{1,{_MAX_SIGNS}}})\Z")
 _CELL = re.compile(r"(?:[^|:\n]{1,60}: )?(?P<value>[^|\n]+)")
 _MAX_SPAN_CHARS = 160  # characters; what is longer is a quote, no short answer
 _SPANS_PER_PASSAGE = 3
@@ -75,7 +80,11 @@ class Reading:
         first = max((s for s, _ in spans if s <= self.start), default=0)
         ends = sorted(e for _, e in spans if e >= self.end) or [len(self.passage.text)]
         below = _is_in_heading(self.passage.text, self.start)  # a heading says nothing alone
-        return first, ends[min(below, len(ends) - 1)]
+        last = ends[min(below, len(ends) - 1)]
+        if is_code(self.passage.doc):  # a comment has sentences, what stands around it is code
+            part = quotable_unit(self.passage.text, self.start, self.end, doc=self.passage.doc)
+            first, last = max(first, part.start), min(last, part.end)
+        return first, last
 
     def cite(self) -> Citation:
         """Cite the sentence around the answer."""
@@ -201,12 +210,13 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
         kept = keep_in_sentence(passage.text, span.start, span.end)
         start, end = trim_span(passage.text, *keep_in_cell(question, passage.text, *kept))
         start, end = keep_in_line(passage.text, start, end)
+        start = take_signs(passage.text, start)
         start, end = cut_to_amount(question, passage.text, start, end)
         start, end = move_to_counted(question, passage.text, start, end)
         if _is_only_headed(question, passage.text, start) or stands_on_rule(passage.text, start):
             continue
         if 0 < end - start <= _MAX_SPAN_CHARS:
-            text = passage.text[start:end].replace("\n", " ")  # it may be wrapped
+            text = _WRAP.sub(" ", passage.text[start:end])
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
 
@@ -318,6 +328,13 @@ def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     if opened > start and ")" not in text[opened:end]:  # "4 megabytes (4MB"
         end = end + 1 if text[end : end + 1] == ")" else len(text[:opened].rstrip())
     return start, end
+
+
+def take_signs(text: str, start: int) -> int:
+    """Return where a span begins with the signs that stand directly before it: "-5", ".profile"."""
+    before = text[max(0, start - _MAX_SIGNS - 1) : start]
+    signs = _SIGNS.search(before)
+    return start - len(signs[1]) if signs else start
 
 
 def _opens_pair(text: str, start: int, end: int) -> bool:

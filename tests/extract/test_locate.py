@@ -119,3 +119,14 @@ def test_a_large_chunk_is_searched_in_time() -> None:
     where = places("ana " * 100_000 + "é")
     assert len(where.find_name("ANA")) == 100_000
     assert where.find_name("anana") == ()
+
+
+def test_a_statement_is_located_where_it_is_said_though_a_pronoun_stands_for_its_name() -> None:
+    text = "# Philippa Noorden\n\nPhilippa Noorden was an engineer. She invented the Noorden valve."
+    said = places(text)
+    start, end = said.find_statement("Philippa Noorden invented the valve.", ["Philippa Noorden"])
+    assert text[start:end] == "She invented the Noorden valve."
+    start, end = said.find_statement("Philippa Noorden was an engineer.", ["Philippa Noorden"])
+    assert text[start:end] == "Philippa Noorden was an engineer."
+    start, end = said.find_statement("Philippa Noorden died in Lund.", ["Philippa Noorden"])
+    assert text[start:end] == "# Philippa Noorden"

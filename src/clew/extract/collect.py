@@ -189,7 +189,7 @@ class ExtractionCollector:
         if not members or not text:
             self.dropped["segment without an entity" if text else "segment without text"] += 1
             return False
-        span = self.locator.find_quote(text) or self.locator.find_fact(members, text).span
+        span = self.locator.find_quote(text) or self.locator.find_statement(text, members)
         fact = RawFact(
             text, tuple((name, MEMBER) for name in members), weight=_clamp_weight(weight), span=span
         )

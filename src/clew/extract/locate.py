@@ -23,6 +23,7 @@ _EQUIVALENT_CHARS = dict.fromkeys(_APOSTROPHES, "'") | dict.fromkeys(_DASHES, "-
 _INVISIBLE = frozenset("\u00ad\u061c\u2060\ufeff\u0640").union(
     map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 )
+_SAID = 0.5  # share of a statement's words beside its names that the sentence has which says it
 _WORD_BOUNDARIES = frozenset(["", *" .,;:\n'\"()"])  # "" is an end of the text
 
 # Only marks that are often left out; in Indic scripts or kana a mark is part of a letter.
@@ -105,6 +106,19 @@ class ChunkLocator:
         """The first occurrence of a whole sentence or passage, or None."""
         found = self.find_name(text) if text.strip() else ()
         return found[0] if found else None
+
+    def find_statement(self, text: str, names: Sequence[str]) -> Span:
+        """The sentence that says what a statement says: it has most of its words beside the names,
+        at least half of them, as pronouns may stand there for the names; else as for a fact."""
+        own = {word for name in names for word in split_words(name)}
+        said = set(split_words(text)) - own
+        shared = [len(said & self._words_in(at)) for at in range(len(self._sentences))]
+        most = max(shared)
+        if not said or most < len(said) * _SAID:
+            return self.find_fact(names, text).span
+        with_names = Counter(at for name in names for at in self._sentences_with(name))
+        likely = [at for at, count in enumerate(shared) if count == most]
+        return self._fact_location(max(likely, key=lambda at: (with_names[at], -at)), 0).span
 
     # -- searching
 

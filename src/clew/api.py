@@ -16,6 +16,7 @@ from clew.errors import ClewError, InputError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.ingest.build import AddResult
 from clew.ingest.embedding import ProgressCallback
+from clew.ingest.readers.links import leave_out_link_targets
 from clew.ingest.readers.source import make_document
 from clew.kb_address import parse_location
 from clew.show import NameDetails
@@ -165,4 +166,6 @@ async def _iter_documents(texts: Iterable[tuple[str, str]]) -> AsyncIterator[Doc
         if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
             raise InputError(f"text {number} is not a pair of strings; pass (name, text)")
         name, text = pair
+        if name.lower().endswith((".md", ".markdown")):
+            text = leave_out_link_targets(text)
         yield make_document(text, "", name, {})

@@ -8,8 +8,11 @@ from agent_asking import ASKED, Ask, asking
 from test_every_agent import READING, Broken, good
 from test_graphsearch import named
 
+from clew.agents.ask import AskOptions
+from clew.agents.core.types import Mode
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError, ModelError
+from clew.llm.budget import UsageLimits
 from clew.llm.chat import EndpointError
 from clew.recipes.registry import RECIPES
 from clew.retrieve.step import Chain
@@ -76,6 +79,34 @@ async def test_the_notes_so_far_are_the_answer(ask: Ask) -> None:
 async def test_a_failure_on_the_first_call_is_loud(ask: Ask, agent: str) -> None:
     with pytest.raises(ModelError, match="boom"):
         await ask(failing(0), ODD, recipe=f"{agent}+clew")
+
+
+@pytest.mark.parametrize("mode", ["open", "reject"])
+@pytest.mark.parametrize("question", [ODD, ASKED])
+@pytest.mark.parametrize("recipe", [None, "steps+bm25"])
+async def test_a_model_that_cannot_be_used_changes_nothing_but_the_note(
+    valley: KnowledgeBase, ask: Ask, question: str, mode: Mode, recipe: str | None
+) -> None:
+    alike = AskOptions(confidence=0.2)
+    without = await valley.ask(question, mode=mode, recipe=recipe, manner=alike)
+    unpaid = AskOptions(confidence=0.2, limits=UsageLimits(calls=0))
+    tried = (
+        (await ask(failing(0), question, mode=mode, recipe=recipe), "boom"),
+        (await ask(good(), question, mode=mode, recipe=recipe, manner=unpaid), "budget of 0 calls"),
+    )
+    for answer, why in tried:
+        assert (answer.answer, answer.candidate) == (without.answer, without.candidate)
+        assert (answer.verdict, answer.confidence) == (without.verdict, without.confidence)
+        assert answer.citations == without.citations
+        if not answer.complete:  # else it needed no model
+            assert why in answer.note and "given without the model" in answer.note
+            assert named(answer.trace, "answer without the model")
+    assert not tried[0][0].complete or question == ASKED
+
+
+async def test_a_refused_key_is_loud_for_the_default_agent_too(ask: Ask) -> None:
+    with pytest.raises(AuthError, match="the key"):
+        await ask(failing(0, AuthError("the key is refused")), ODD)
 
 
 async def test_a_refused_key_is_loud_whenever_it_comes(ask: Ask) -> None:

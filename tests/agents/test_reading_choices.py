@@ -7,8 +7,9 @@ import pytest
 from clew.agents.answering.parts import split_questions
 from clew.agents.reading.answer import split_statements
 from clew.agents.reading.choose import find_asked_stem, match_page
-from clew.agents.reading.spans import keep_in_line, move_to_counted
+from clew.agents.reading.spans import end_before_predicate, keep_in_line, move_to_counted
 from clew.engine import KnowledgeBase
+from clew.reader.span_reader import READER_FILE, find_reader
 from clew.types import Passage
 from conftest import document, stream
 
@@ -137,3 +138,41 @@ async def test_a_heading_is_an_answer_only_over_what_is_said_of_it(base: Knowled
     assert "Sluice" not in gates.candidate
     miller = await base.ask("Who was a miller from 1930 on?")
     assert any("Born in Orm" in one.quote for one in miller.citations)
+
+
+@pytest.mark.parametrize(
+    ("span", "kept"),
+    [
+        ("Vera Tasch and opened in 1932", "Vera Tasch"),
+        ("Ana de la Roth, and later became its warden", "Ana de la Roth"),
+        ("Orm but was moved in 1901", "Orm"),
+        ("Crime and Punishment in one volume", ""),
+        ("Ana Roth and colleagues in Orm", ""),
+        ("Ana Roth and her wounded brother", ""),
+        ("Marks and Spencer", ""),
+        ("designed the mill and opened it in 1932", ""),
+        ("Ana Roth and three others", ""),
+    ],
+)
+def test_a_name_ends_before_what_the_sentence_goes_on_to_say(span: str, kept: str) -> None:
+    text = f"It was built by the engineer {span}."
+    start = text.index(span)
+    assert text[start : end_before_predicate(text, start, len(text) - 1)] == (kept or span)
+
+
+@pytest.mark.skipif(not READER_FILE.is_file(), reason="the reader's weights are not installed")
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [("Who designed Grell Bridge?", "Vera Tasch"), ("Where was Vera Tasch born?", "Hask")],
+)
+async def test_who_did_it_is_told_without_what_else_was_done(
+    base: KnowledgeBase, question: str, named: str
+) -> None:
+    bridge = (
+        "# Grell Bridge\n\nGrell Bridge is a bridge in Tolm. It was designed by the engineer "
+        "Vera Tasch and opened in 1932. It is 210 metres long."
+    )
+    person = "# Vera Tasch\n\nVera Tasch was an engineer. She was born in Hask and died in 1960."
+    await base.take(stream([document("a.md", bridge), document("b.md", person)]))
+    base.reader = find_reader(None)
+    assert (await base.ask(question)).candidate == named

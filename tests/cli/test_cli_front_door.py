@@ -314,8 +314,13 @@ def test_a_dead_endpoint_still_leaves_the_evidence(team: Path) -> None:
         '[models]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\ntries = 1\n'
     )
     said = clew("ask", "What does Dana Petrov lead?", cwd=team)
-    assert "Dana Petrov" in said and "the model failed (" in said and "quoted evidence" in said
-    refused = clew("ask", "What does Dana Petrov lead?", "--mode", "reject", cwd=team, code=1)
+    assert "Dana Petrov" in said and "cannot be reached" in said and "quoted evidence" in said
+    assert "it is given without the model" in said
+    written = clew("ask", "What does Dana Petrov lead?", "--recipe", "reader+bm25", cwd=team)
+    assert "Dana Petrov" in written and "the model failed (" in written
+    strict = ("ask", "What does Dana Petrov lead?", "--mode", "reject")
+    assert "cannot be reached" in clew(*strict, cwd=team)
+    refused = clew(*strict, "--recipe", "reader+bm25", cwd=team, code=1)
     assert "cannot be reached" in refused
 
 

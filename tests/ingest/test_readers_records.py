@@ -62,6 +62,23 @@ async def test_a_saved_web_page_is_read_without_the_addresses_of_its_links(
             assert document.text.endswith("The tide turns at noon.\n")
 
 
+@pytest.mark.parametrize("name", ["page.md", "pages.jsonl"])
+async def test_links_to_pages_beside_it_are_read_by_their_labels(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    text = (
+        "![Map](map.png) [Home](index.md)\n\n# Grell Bridge\n\n"
+        "It is in [Tolm](tolm-city.md 'Tolm'), see [`opens`](../api.md#opens) and "
+        "[the town](https://tolm.example/a). `calls[name](event)` stays.\n\n"
+        "```py\ncalls[name](event)\n```\n\nBy [Vera Tasch](</people/vera tasch.md>).\n"
+    )
+    path.write_text(json.dumps({"text": text}) if name.endswith("l") else text)
+    [[document], _] = await rows(path)
+    assert "It is in Tolm, see `opens` and [the town](https://tolm.example/a)." in document.text
+    assert document.text.count("calls[name](event)") == 2
+    assert "By Vera Tasch." in document.text and ".md" not in document.text
+    assert document.title == ("" if name.endswith("l") else "Grell Bridge")
+
+
 async def test_broken_rows_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     lines = [

@@ -83,7 +83,7 @@ def test_what_is_repeated_without_end_is_read_in_time(tmp_path: Path, part: str)
     [
         ("## Inhalt\n\n", "## Aufbau\n\nVier.\n", ""),
         ("## Inhalt\n\n", "Und weiter.\n", "## Inhalt\n\n"),
-        ("It has:\n\n", "More.\n", f"It has:\n\n{ENTRIES}"),
+        ("It has:\n\n", "More.\n", "It has:\n\n- One\n  - Two\n\n- Six\n\n"),
     ],
 )
 def test_contents_are_left_out(tmp_path: Path, before: str, after: str, kept: str) -> None:

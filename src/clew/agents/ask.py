@@ -11,14 +11,16 @@ from typing import Any, get_args
 
 from clew.agents.answering.cite_bridge import cite_bridge
 from clew.agents.answering.extractive import format_quotes
+from clew.agents.answering.finish import mark_incomplete
 from clew.agents.answering.parts import join_parts
 from clew.agents.answering.write import make_refusal
 from clew.agents.baselines import ClosedBook
 from clew.agents.citing.support import place_citations
 from clew.agents.conversation import ConversationTurn, condense_question
 from clew.agents.core.confidence import DEFAULT_THRESHOLD, HOPELESS
-from clew.agents.core.messages import CLOSEST_HEAD, localise
+from clew.agents.core.messages import CLOSEST_HEAD, explain_no_model, localise
 from clew.agents.core.types import Agent, Answer, Mode
+from clew.agents.graph_reader import GraphReader
 from clew.agents.judge import (
     explain_doubt,
     explain_hopeless,
@@ -34,7 +36,7 @@ from clew.agents.tables.in_documents import compare_rows
 from clew.agents.tables.quoted import judge_quoted_rows
 from clew.arguments import check_confidence
 from clew.context import Context, Event, EventListener, TraceStep
-from clew.errors import ConfigError, suggest
+from clew.errors import AuthError, ConfigError, ModelError, suggest
 from clew.index.view import View
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
@@ -47,6 +49,7 @@ from clew.types import Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
 _MARKS = ("?", "？")
+WITHOUT_MODEL = "it is given without the model"
 NO_DOCUMENTS = "there are no documents to answer from"
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 SMALL_TALK = "this is small talk, not a question about the documents"
@@ -118,32 +121,73 @@ async def answer_with(
     """Run the agent on the condensed question; the answer keeps the question as it was asked."""
     if _has_nothing(ctx.view) and not isinstance(agent, ClosedBook):
         return make_refusal(ctx, Evidence(), NO_DOCUMENTS)  # a model would be paid for nothing
+    asked = _Asked(agent, retrieve, mode, threshold, history)
     try:
-        inner = ctx.with_question(await condense_question(ctx, history)) if history else ctx
-        by_code = None if isinstance(agent, ClosedBook) else await answer_from_tables(inner)
-        if by_code is not None:
-            answer = by_code
-        elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
-            answer = make_refusal(ctx, Evidence(), unclear)
-        elif (other := await _explain_no_question(inner)) and (mode == "reject" or other != ORDER):
-            answer = make_refusal(ctx, Evidence(), other)
+        answer = await _answer(ctx, asked)
+    except AuthError:
+        raise
+    except (BudgetExceeded, ModelError) as ended:
+        if isinstance(agent, GraphReader) and (ctx.has("answer") or ctx.has("plan")):
+            answer = await _answer_without_model(ctx, asked, str(ended))
+        elif isinstance(ended, ModelError):
+            raise
         else:
-            answer = await agent(inner, retrieve, mode)
-            if not answer.signals and not answer.parts:  # some agents judge what they read
-                answer = await judge_answer(inner, answer)
-            answer = await judge_quoted_rows(inner, answer)
-            answer = cite_bridge(inner, await compare_rows(inner, answer))
-            if mode == "open" and inner.chat("answer") is None:
-                answer = _name_nothing_if_hopeless(inner, answer, other)
-            if unclear := _explain_lone_pronoun(inner):
-                answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
-        if mode == "reject":
-            answer = _refuse_if_unsure(inner, answer, threshold)
-    except BudgetExceeded as ended:
-        answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
+            answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
     answer = add_notes(drop_repeats(answer))
     placed = place_citations(answer.citations, answer.evidence.chunks)
     return replace(answer, question=ctx.question, citations=placed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who answers a question, and how."""
+
+    agent: Agent
+    retrieve: Step
+    mode: Mode
+    threshold: float
+    history: Sequence[ConversationTurn]
+
+
+async def _answer_without_model(ctx: Context, asked: _Asked, ended: str) -> Answer:
+    """Answer exactly as where no model is configured; the note says why.
+
+    The time that a slow model took is not taken from what needs no model.
+    """
+    bare = replace(ctx, models=None, budget=UsageBudget(spent=ctx.budget.spent))
+    async with bare.step("answer without the model", ended) as step:
+        answer = await _answer(step.ctx, asked)
+        step.output = answer.candidate or answer.verdict
+    how = answer.note.removeprefix(f"{explain_no_model(bare)}: ")
+    return mark_incomplete(replace(answer, note=_join(WITHOUT_MODEL, how)), ended)
+
+
+async def _answer(ctx: Context, asked: _Asked) -> Answer:
+    """Answer by tables, refuse what is no question, or run the agent and judge its answer."""
+    inner = await _condense(ctx, asked.history)
+    by_code = None if isinstance(asked.agent, ClosedBook) else await answer_from_tables(inner)
+    unclear, mode = _explain_lone_pronoun(inner), asked.mode
+    if by_code is not None:
+        answer = by_code
+    elif mode == "reject" and unclear:
+        answer = make_refusal(ctx, Evidence(), unclear)
+    elif (other := await _explain_no_question(inner)) and (mode == "reject" or other != ORDER):
+        answer = make_refusal(ctx, Evidence(), other)
+    else:
+        answer = await asked.agent(inner, asked.retrieve, mode)
+        if not answer.signals and not answer.parts:  # some agents judge what they read
+            answer = await judge_answer(inner, answer)
+        answer = await judge_quoted_rows(inner, answer)
+        answer = cite_bridge(inner, await compare_rows(inner, answer))
+        if mode == "open" and inner.chat("answer") is None:
+            answer = _name_nothing_if_hopeless(inner, answer, other)
+        if unclear:
+            answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
+    return _refuse_if_unsure(inner, answer, asked.threshold) if mode == "reject" else answer
+
+
+async def _condense(ctx: Context, history: Sequence[ConversationTurn]) -> Context:
+    return ctx.with_question(await condense_question(ctx, history)) if history else ctx
 
 
 def _has_nothing(view: View) -> bool:

@@ -35,6 +35,7 @@ from clew.agents.answering.finish import (
     conclude,
     conclude_briefly,
     mark_incomplete,
+    note_failures,
     run_with_fallback,
 )
 from clew.agents.answering.parts import join_parts, split_questions
@@ -134,13 +135,18 @@ class GraphReader:
         book = Notebook()
         plain = lower_capitals(ctx.question)
         if plain == ctx.question:
-            return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
+            return await self._run(ctx, book, retrieve, mode)
         asked = ctx.with_question(await restore_capitals(ctx, plain))  # SHOUTED
-        run = self._answer(asked, book, retrieve, mode)
-        answer = await run_with_fallback(asked, book, mode, run)
+        answer = await self._run(asked, book, retrieve, mode)
         if not answer.signals and not answer.parts:
             answer = await judge_answer(asked, answer)
         return replace(answer, question=ctx.question)
+
+    async def _run(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        work = self._answer(ctx, book, retrieve, mode)
+        if ctx.has("answer") or ctx.has("plan"):  # where a model fails, `ask` does without one
+            return note_failures(book, await work)
+        return await run_with_fallback(ctx, book, mode, work)
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         # What only addresses the reader makes no question of yes or no: "Do you know who …?"

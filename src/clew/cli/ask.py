@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from clew.agents.answering.extractive import QUOTED_NOTE
 from clew.agents.conversation import ConversationTurn
+from clew.agents.core.messages import NO_MODEL
 from clew.agents.core.types import Answer
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
 from clew.cli.common import CommandContext, command, err, to_valid_text
@@ -129,5 +129,5 @@ async def _ask_or_quote(
                 answer = await ask_question(base, ctx, question, args, turns)
         except (ConfigError, ModelError):  # this recipe needs a model, or another one failed
             raise failed from None
-        reason = str(failed).rstrip(".")
-        return replace(answer, note=f"the model failed ({reason}): {QUOTED_NOTE}")
+        reason, how = str(failed).rstrip("."), answer.note.removeprefix(f"{NO_MODEL}: ")
+        return replace(answer, note=": ".join(filter(None, (f"the model failed ({reason})", how))))

@@ -55,6 +55,11 @@ async def run_with_fallback(
         async with ctx.step("best so far", str(ended)) as step:
             answer = await _best_so_far(step.ctx, book, mode, str(ended))
             step.output = answer.verdict
+    return note_failures(book, answer)
+
+
+def note_failures(book: Notebook, answer: Answer) -> Answer:
+    """Return the answer in the question's language, with a note of the retrievals that failed."""
     return _add_failure_note(book, _localise_refusal(answer))
 
 

@@ -19,6 +19,7 @@ YES_NO = ("yes", "no", "是", "否")
 OWN_KNOWLEDGE_MARK = "(from the model's own knowledge, not from the documents)"
 CLOSEST_HEAD = "The closest passages are:"
 """The line before quotes that do not answer what was asked."""
+NO_MODEL = "no language model is configured"
 NOT_UNDERSTOOD = (
     "the question is not understood; it can be asked in English, Chinese, German, French, "
     "Spanish, Russian, Arabic or Japanese"
@@ -67,7 +68,7 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
         ),
         "the model gave no usable answer": "模型没有给出可用的回答",
         "the model does not know the answer": "模型不知道答案",
-        "no language model is configured": "没有配置语言模型",
+        NO_MODEL: "没有配置语言模型",
         "no model is set for 'answer'": "没有为 'answer' 配置模型",
         "this recipe reads no documents": "该方案不读取任何文档",
         "there are no documents to answer from": "没有可供作答的文档",
@@ -100,7 +101,7 @@ def localise(question: str, message: str) -> str:
 
 def explain_no_model(ctx: Context) -> str:
     """Say that no model can write the answer: none is configured, or only one for planning."""
-    return "no model is set for 'answer'" if ctx.has("plan") else "no language model is configured"
+    return "no model is set for 'answer'" if ctx.has("plan") else NO_MODEL
 
 
 def explain_not_written(ctx: Context, instead: str) -> str:

@@ -14,7 +14,13 @@ from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import RecordingRetriever
 from clew.agents.reading.answer import RankedCandidate
 from clew.agents.reading.choose import fits_kind, gather_candidates, measure_coverage
-from clew.agents.reading.spans import Reading, answer_key, read_passages, same_answer
+from clew.agents.reading.spans import (
+    Reading,
+    answer_key,
+    begins_with_verb,
+    read_passages,
+    same_answer,
+)
 from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -120,6 +126,8 @@ def find_list(text: str, start: int, end: int) -> list[str]:
         return items
     items, at = [text[start:end]], end
     while (more := _SMALL.match(text, at)) is not None:
+        if text[start].isupper() and begins_with_verb(text[more.start("item") :]):
+            break  # "Vera Tasch and opened in 1932" goes on with another statement
         items.append(more["item"])
         at = more.end()
     joined = len(items) > 1 and _LAST_JOINT.search(text[end:at])

@@ -17,6 +17,7 @@ from clew.retrieve.courtesy import ASKING, WHETHER
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
 from clew.text.code_outline import is_code
 from clew.text.drawings import stands_on_rule
+from clew.text.irregular_verbs import BASE_OF_FORM
 from clew.text.names import name_key, tokenize_question
 from clew.text.options import split_options
 from clew.text.places import quotable_unit
@@ -51,6 +52,13 @@ _COUNTED_LIST = re.compile(
     rf"{_ITEM.format('1')}(?:,\s*{_ITEM.format('2')})*,?\s+(?:and|or)\s+{_ITEM.format('3')}",
     re.IGNORECASE,
 )
+_NAME_AND_MORE = re.compile(
+    r"(?P<name>(?:[A-Z][\w.'’-]*+)(?:\s(?:(?:of|de|la|von|van|der|den|di|da|du|le|the)\s){0,2}"
+    r"[A-Z][\w.'’-]*+){0,5}+),?\s(?:and|but)\s(?P<more>.+)",
+    re.DOTALL,
+)
+_FIRST_WORD = re.compile(r"(?:(?:then|later|also|first|finally)\s)?(?P<word>[a-z]{2,}+)(?=\s+\S)")
+_AUXILIARIES = frozenset("is was are were has had lies stands".split())
 _FORM = 0.9  # from which two words are forms of one
 _LINE = re.compile(r"[^\n]+")
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n[^\S\n]*\S[^\n]*)*")
@@ -211,6 +219,7 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
         start, end = trim_span(passage.text, *keep_in_cell(question, passage.text, *kept))
         start, end = keep_in_line(passage.text, start, end)
         start = take_signs(passage.text, start)
+        end = end_before_predicate(passage.text, start, end)
         start, end = cut_to_amount(question, passage.text, start, end)
         start, end = move_to_counted(question, passage.text, start, end)
         if _is_only_headed(question, passage.text, start) or stands_on_rule(passage.text, start):
@@ -219,6 +228,26 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
             text = _WRAP.sub(" ", passage.text[start:end])
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
+
+
+def end_before_predicate(text: str, start: int, end: int) -> int:
+    """Return where a span that begins with a name ends, before what the sentence goes on to say.
+
+    "Vera Tasch and opened in 1932" is two statements, and the name is of the first.
+    """
+    found = _NAME_AND_MORE.match(text, start, end)
+    if found is None or not begins_with_verb(found["more"]):
+        return end
+    return found.end("name")
+
+
+def begins_with_verb(text: str) -> bool:
+    """Whether a small word that may be a verb of the past begins a text and has more behind it."""
+    found = _FIRST_WORD.match(text)
+    if found is None:
+        return False
+    word = found["word"]
+    return word in _AUXILIARIES or word in BASE_OF_FORM or word.endswith("ed")
 
 
 def cut_to_amount(question: str, text: str, start: int, end: int) -> tuple[int, int]:

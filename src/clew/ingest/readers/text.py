@@ -128,10 +128,14 @@ def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document |
     if (fenced := _FRONT_MATTER.match(text)) and text[fenced.end() :].strip():
         fields = _parse_front_matter(fenced[1])
         text = text[fenced.end() :].lstrip("\n")
-    text = leave_out_link_targets(leave_out_contents(text))
+    linked = leave_out_contents(text)
+    text = leave_out_link_targets(linked)
     bare = None if fenced else _BARE_FRONT_MATTER.match(text)
     body = text[bare.end() if bare else 0 :]
     title = fields.pop("title", "") or heading_title(body)
+    if title is None:  # links before a heading say nothing, their labels alone might
+        title = heading_title(linked)
+        title = title and leave_out_link_targets(title)
     if title is None:
         title = file_title(source.name, body)
     metadata = fields | text_metadata("markdown", encoding)

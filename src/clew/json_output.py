@@ -40,6 +40,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "candidate": answer.candidate,
         "verdict": answer.verdict,
         "confidence": answer.confidence,
+        "signals": to_json_value(dict(answer.signals)),
         "note": answer.note,
         "missing": answer.missing,
         "complete": answer.complete,

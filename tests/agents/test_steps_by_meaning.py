@@ -31,6 +31,8 @@ The Gaia 40 cuts 40 cm. Its tank holds 1.2 litres.
 1. Run the tank dry.
 2. Brush the grass off the deck.
 3. Hang it on the wall.
+
+Never tip the mower on its left side: oil runs into the filter.
 """
 LIBRARY = """# Village library
 
@@ -75,6 +77,21 @@ async def test_steps_are_quoted_in_order_under_other_words(
     quote = answer.citations[0].quote
     assert quote.startswith(first) and quote.endswith(last)
     assert f"{quote}" in answer.answer
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("How do I store the mower in winter?", "“1. Run the tank", "on the wall.” [1]"),
+        ("What are the steps to exchange the blade?", "“1. Pull the plug", "facing down.” [1]"),
+    ],
+)
+async def test_nothing_is_quoted_behind_steps(
+    base: KnowledgeBase, question: str, first: str, last: str
+) -> None:
+    answer = await base.ask(question)
+    assert len(answer.citations) == 1
+    assert answer.answer.startswith(first) and answer.answer.endswith(last)
 
 
 async def test_steps_of_something_else_are_not_told_as_the_answer(base: KnowledgeBase) -> None:

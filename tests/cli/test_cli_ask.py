@@ -51,6 +51,20 @@ def test_the_trace_is_a_tree(house: Path) -> None:
     assert "Blended: 3 passages" in clew("search", ASKED, "--trace", cwd=house)
 
 
+def test_the_trace_says_what_was_read_and_what_the_confidence_is_made_of(house: Path) -> None:
+    question = "Who designed Marrow Bridge?"
+    found = json.loads(clew("ask", question, "--json", cwd=house))
+    read = next(step for step in found["trace"] if step["step"] == "read")
+    assert read["input"] == question
+    assert read["steps"][0]["step"] == "chosen"
+    assert "Ilse Brandvik" in read["output"] and "bridge.txt" in read["steps"][0]["output"]
+    made_of = found["trace"][-1]
+    assert made_of["step"] == "confidence"
+    assert found["signals"] and made_of["output"].startswith(f"{found['confidence']:.2f} by ")
+    drawn = clew("ask", question, "--trace", cwd=house)
+    assert "chosen" in drawn and "confidence" in drawn.partition("Trace")[2]
+
+
 def test_a_budget_is_taken(house: Path) -> None:
     found = asked(house, "--max-calls", "3", "--max-seconds", "60", "--max-tokens", "100")
     assert found["complete"] is True

@@ -123,3 +123,44 @@ def test_a_number_that_fits_no_list_goes_on_with_its_sentence() -> None:
     ]
     assert len(split("He was born on\n12. Mai 1900 in Orm.")) == 1
     assert split("Bring these things\n4. a rope\n5. a lamp")[1:] == ["4. a rope", "5. a lamp"]
+
+
+NOTES = (
+    "anna brings the tent and the lamp",
+    "bruno brings the stove",
+    "bus leaves at 7.40 from the old station",
+    "the cabin costs 90 euro a night",
+)
+
+
+@pytest.mark.parametrize("glue", ["\n", ".\n", ". "])
+def test_notes_in_small_letters_are_a_sentence_each(glue: str) -> None:
+    text = glue.join(NOTES)
+    assert [one.rstrip(".") for one in split(text)] == list(NOTES)
+    assert [one.rstrip(".") for one in split(f"bring list\n\n{text}\n")] == ["bring list", *NOTES]
+    assert [one.rstrip(".") for one in split(f"# Trip\n\n{text}\n")] == ["# Trip", *NOTES]
+
+
+def test_small_letters_end_no_sentence_behind_abbreviations_and_within_names() -> None:
+    sentences = [
+        "take a light lamp, e.g. the one of anna, i.e. the blue one.",
+        "the key is in locker no. 7 beside version 2.1 of config.toml.",
+        "ask dr. vint about the pkg. of rope, it weighs 5 kg.",
+        "the rest is at home.",
+    ]
+    assert split(" ".join(sentences)) == sentences
+
+
+def test_wrapped_prose_in_small_letters_keeps_its_lines_together() -> None:
+    sentences = [
+        "the pump is drained through the\nsmall valve below the tank once a\nweek, "
+        "before the night shift begins.",
+        "what runs out of it is collected\nin the blue barrel behind the door.",
+    ]
+    assert split("\n".join(sentences)) == sentences
+    assert split(f"bottling\n\n{sentences[0]}") == ["bottling", sentences[0]]
+
+
+def test_capitals_anywhere_keep_small_letters_behind_a_stop_within_their_sentence() -> None:
+    text = "The dist. court met at approx. noon. It ruled\nat once."
+    assert split(text) == ["The dist. court met at approx. noon.", "It ruled\nat once."]

@@ -31,6 +31,7 @@ from clew.agents.core.confidence import (
     Signals,
     load_models,
     name_written,
+    trace_confidence,
 )
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import NOT_UNDERSTOOD, YES_NO
@@ -47,11 +48,7 @@ from clew.agents.reading.lists import may_be_several, wants_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
-from clew.agents.rules.question_analysis import (
-    find_subject_names,
-    find_wanted_block,
-    is_in_corpus,
-)
+from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block, is_in_corpus
 from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -83,7 +80,11 @@ _FEW_WORDS = 2  # a question of so few words is a name
 
 
 async def judge_answer(ctx: Context, answer: Answer) -> Answer:
-    """Return the answer with its confidence; a refusal has none."""
+    """Return the answer with its confidence, which the trace explains; a refusal has none."""
+    return trace_confidence(ctx, await _judge(ctx, answer))
+
+
+async def _judge(ctx: Context, answer: Answer) -> Answer:
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
     if answer.kind in ("account", "steps"):

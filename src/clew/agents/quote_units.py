@@ -60,7 +60,7 @@ _PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*(?:; [^\n:;]{1,60}: [^\n;]*)+\.")
 _NOTE_MARK = re.compile(r"(?<=[^\n])\[(\^?[^\s\[\]^]{1,20})\](?!\()")
 _LOOKED_AT = 5  # passages of which most must have a structure
-_NAMED = 0.5  # confidence from which an answer is named
+_NAMED = 0.5  # confidence from which an answer is named, and steps are quoted alone
 _QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)
 # What is asked for is one thing that has a name or a value, not how, why or what it means.
 _ONE_THING = re.compile(
@@ -99,6 +99,8 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     if answer.verdict == "refused" or not (stepwise or await is_technical(ctx, passages)):
         return answer
     judged = await judge_answer(ctx, answer)
+    if judged.kind == "steps" and judged.confidence >= _NAMED:
+        return _show_quotes(judged, judged.citations)  # nothing of another section belongs to them
     listed = wants_several(ctx.question) and LIST_BREAK.search(judged.candidate) is not None
     quotes = [one.quote for one in answer.citations]
     whole = listed and is_enumeration(ctx.question, judged.candidate, quotes)

@@ -1,7 +1,7 @@
-"""What a sentence announces: the list, the paragraphs or the sentences after it.
+"""What a sentence announces: the list or the paragraphs after it.
 
 A colon announces what follows, in any language. So does a number of things at the end of a
-paragraph, "two main algorithms", where as many paragraphs, items or sentences follow as it says.
+paragraph, "two main algorithms", where as many paragraphs or items follow as it says.
 """
 
 import re
@@ -33,14 +33,13 @@ def _count_forms() -> dict[str, int]:
     return found
 
 
-def find_counts(sentence: str, *, digits: bool = True) -> set[int]:
+def find_counts(sentence: str) -> set[int]:
     """Return the small numbers of things in a sentence, in words or in digits."""
     forms = _count_forms()
     found = {forms[word] for word in _WORDS.findall(sentence.casefold()) if word in forms}
     if UNSPACED_CHAR.search(sentence):
         found |= {n for form, n in forms.items() if UNSPACED_CHAR.match(form) and form in sentence}
-    if digits:
-        found |= {int(number) for number in _DIGITS.findall(sentence)}
+    found |= {int(number) for number in _DIGITS.findall(sentence)}
     return {number for number in found if 1 < number <= _MOST}
 
 
@@ -80,14 +79,3 @@ def _take_kind(blocks: Sequence[Block], following: Sequence[int]) -> list[int]:
             break
         found.append(at)
     return found
-
-
-def find_announced_sentences(text: str, spans: Sequence[tuple[int, int]], at: int) -> int:
-    """Return the sentence after those of a paragraph that the sentence `at` announces.
-
-    All others up to the paragraph's end, where they are as many as its number in words.
-    """
-    start, end = spans[at]
-    left = len(spans) - at - 1
-    counts = find_counts(text[start:end], digits=False)
-    return len(spans) if left in counts else at + 1

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from clew.text.announced import ANNOUNCES, find_announced_blocks, find_announced_sentences
+from clew.text.announced import ANNOUNCES, find_announced_blocks
 from clew.text.code_outline import find_code_headings, find_code_sections, is_code
 from clew.text.sentences import sentence_spans
 from clew.text.structure import (
@@ -254,8 +254,6 @@ def _sentences_around(text: str, start: int, end: int, within: Span, most: int) 
         low -= 1 if spans[high][1] - spans[low - 1][0] <= most else 0
     if high + 1 < len(spans) and text[: spans[high][1]].endswith(ANNOUNCES):
         high += 1 if spans[high + 1][1] - spans[low][0] <= most else 0
-    told = find_announced_sentences(text, spans, high) - 1
-    high = told if spans[told][1] - spans[low][0] <= most else high
     return Unit(spans[low][0], spans[high][1])
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from clew.text.word_forms import is_function_word
+
 _CLOSING_MARKS = "\"'”’»›)\\]}」』）】》〉*_"
 # A sentence can end in two places: after a stop with its closing marks, or at a line end. Each
 # match consumes its whole run without looking back, so that the scan stays linear.
@@ -57,6 +59,10 @@ _GERMAN_MONTHS = frozenset(
     "dezember".split()
 )
 _SHORT_LINE = 48
+_WIDEST_NOTE = 48  # a column that prose without any stop is not wrapped at
+_OPENING = re.compile(  # the first letter of a line that is no heading, or behind a stop
+    rf"(?:(?:\A|\n)(?![#|])|[.!?…][{_CLOSING_MARKS}]{{0,4}}\s)[^\w\n]{{0,6}}+([^\W\d_])"
+)
 _FENCE = re.compile(r"^[ \t]*+```[^\n]*+(?:\n|\Z)", re.MULTILINE)
 _MAX_CODE_CHARS = 2_000  # a longer block of code is split at its lines like any text
 _NO_CODE = (1 << 60, 1 << 60)
@@ -86,8 +92,53 @@ def _find_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def _writes_small(text: str) -> bool:
+    """Whether a text begins its lines and sentences with small letters throughout."""
+    openings = [found[1] for found in _OPENING.finditer(text)]
+    return bool(openings) and all(map(str.islower, openings))
+
+
+def _has_lines_of_notes(text: str) -> bool:
+    """Whether the lines of a text are statements of their own, rather than wrapped prose.
+
+    Prose is wrapped where the next word is too long for the line, often behind a word that binds
+    it to the next one. The width is that of the longer lines, so that one long line tells nothing.
+    """
+    breaks = _find_breaks(text)
+    if not breaks:
+        return False
+    lengths = sorted(len(line) for line, _ in breaks)
+    width = lengths[len(lengths) * 3 // 4]
+    if len(breaks) > 1 and not any(
+        _CLOSING_STOP.search(line[-8:].rstrip()) for line in text.splitlines()
+    ):
+        width = max(width, _WIDEST_NOTE)
+    early = sum(len(line) + 1 + len(word) <= width for line, word in breaks)
+    bound = sum(_is_unfinished(line) for line, _ in breaks)
+    return early * 3 >= len(breaks) and bound * 4 <= len(breaks)
+
+
+def _find_breaks(text: str) -> list[tuple[str, str]]:
+    """Return the lines that another follows at the margin, each with the word that begins it."""
+    lines = text.splitlines()
+    pairs = zip(lines, lines[1:], strict=False)
+    return [
+        (line.rstrip(), after.split(maxsplit=1)[0])
+        for line, after in pairs
+        if line[:1].isalnum() and after[:1].isalnum() and not _LIST_LINE.match(after)
+    ]
+
+
+def _is_unfinished(line: str) -> bool:
+    """Whether a line ends with a word or a mark that another word must follow."""
+    words = line.split()
+    return bool(words) and (words[-1].endswith((",", "-")) or is_function_word(words[-1]))
+
+
 def _find_ends(text: str) -> Iterator[int]:
     start = line_start = seen = 0
+    small = _writes_small(text)
+    notes = small and _has_lines_of_notes(text)
     wordless = True  # a sentence needs a word: "- - -", ". . ." and "!?" join what follows
     fenced = _find_code(text) if "```" in text else iter(())
     code = next(fenced, _NO_CODE)
@@ -102,12 +153,12 @@ def _find_ends(text: str) -> Iterator[int]:
             seen = found.start()
         kind, at = found.lastgroup, found.end()
         if kind == "line":
-            ends = _is_line_end(text, line_start, found)
+            ends = _is_line_end(text, line_start, found, notes)
             line_start = at
         elif wordless or _ROW_LINE.match(text, line_start):
             ends = False  # a heading and a table row are one piece each
         else:
-            ends = kind == "full" or _is_stop_end(text, start, found)
+            ends = kind == "full" or _is_stop_end(text, start, found, small)
         if ends:
             yield at
             start, seen, wordless = at, at, True
@@ -127,8 +178,11 @@ def _find_code(text: str) -> Iterator[tuple[int, int]]:
             opened = -1
 
 
-def _is_line_end(text: str, line_start: int, found: re.Match[str]) -> bool:
-    """Whether a line end ends a sentence, rather than wrapping a line within it."""
+def _is_line_end(text: str, line_start: int, found: re.Match[str], notes: bool) -> bool:
+    """Whether a line end ends a sentence, rather than wrapping a line within it.
+
+    With `notes` the lines of the text are statements, whatever letter they begin with.
+    """
     at = found.end()
     if found.group().count("\n") > 1:
         return True
@@ -145,6 +199,8 @@ def _is_line_end(text: str, line_start: int, found: re.Match[str]) -> bool:
         if said or column < _column(text, line_start):
             return True
     following = text[at : at + 1]
+    if notes and following.isalnum():
+        return not _is_unfinished(text[line_start : found.start()])
     short = found.start() - line_start < _SHORT_LINE
     return short and not following.islower() and following.isalnum()
 
@@ -174,13 +230,14 @@ def _column(text: str, at: int) -> int:
     return at - text.rfind("\n", 0, at) - 1
 
 
-def _is_stop_end(text: str, start: int, found: re.Match[str]) -> bool:
+def _is_stop_end(text: str, start: int, found: re.Match[str], small: bool) -> bool:
+    """Whether a stop ends a sentence; in a text that writes `small` any word may follow it."""
     at = found.end()
     if at < len(text) and not text[at].isspace():
         return False
     following = _NEXT_WORD.match(text, at)
     word = following[1] if following else ""
-    if word[:1].islower():
+    if word[:1].islower() and not small:
         return False
     stop = found.start()
     if _continues(text[stop], text[at : at + 2].lstrip()):
@@ -192,7 +249,19 @@ def _is_stop_end(text: str, start: int, found: re.Match[str]) -> bool:
     before = text[max(start, stop - 24) : stop]
     if "\n" in text[at : at + 2] and _is_letter_of_thing(before):
         return True
+    if small and word[:1].islower() and _is_shortened(before):
+        return False
     return _is_dot_end(before, word)
+
+
+def _is_shortened(before: str) -> bool:
+    """Whether the last word is an abbreviation and no unit: "e.g", "pkg", not "5 kg"."""
+    last = _BEFORE_LAST_WORD.match(before)
+    token = before[last.end() :] if last else before
+    if token in _ABBREVIATIONS_BEFORE_NAME:
+        return not before[: -len(token)].rstrip()[-1:].isdigit()
+    bare = len(token) > 1 and token.isalpha() and token.isascii() and not set(token) & set("aeiouy")
+    return bare and not before[: -len(token)].rstrip()[-1:].isdigit()
 
 
 def _is_letter_of_thing(before: str) -> bool:

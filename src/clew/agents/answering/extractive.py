@@ -18,7 +18,9 @@ from clew.agents.answering.path_answer import answer_from_paths
 from clew.agents.answering.quote_block import (
     cite_items,
     find_announcement,
+    find_blocks,
     has_items,
+    is_table,
     quote_block,
 )
 from clew.agents.answering.steps import choose_steps
@@ -39,7 +41,7 @@ from clew.agents.reading.lists import (
     may_be_several,
     wants_several,
 )
-from clew.agents.reading.same_question import find_under_question
+from clew.agents.reading.same_question import Under, find_under_question
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
@@ -166,9 +168,18 @@ def quote_under(ctx: Context, evidence: Evidence) -> Answer | None:
         return None
     if not (whole or polar or has_items(under.text)):
         return None
-    cited = under.cite()
+    cited = under.cite(_end_of_steps(under) if wanted == "steps" else None)
     note = explain_not_written(ctx, QUOTED_NOTE)
     return make_answer(ctx, evidence, format_quotes((cited,)), (cited,), note=note)
+
+
+def _end_of_steps(under: Under) -> int | None:
+    """Return where the list under a heading ends; None where none stands there, or it asks."""
+    if under.block.asks or not under.block.is_heading:
+        return None
+    lists = [one for one in find_blocks(under.passage) if not is_table(one)]
+    inside = [one.end for one in lists if under.block.body <= one.start < under.block.end]
+    return max(inside, default=None)
 
 
 def _tells_rare_words(ctx: Context, block: Citation, passages: Sequence[Passage]) -> bool:

@@ -13,6 +13,8 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.agents.core.types import Answer
+from clew.context import Context, TraceStep
 from clew.errors import StoreError
 from clew.odds import to_chance
 from clew.store.protocol import KeyValueStore
@@ -135,6 +137,21 @@ def risk_coverage(
 def describe_confidence(confidence: float) -> str:
     """Say in plain words how well an answer is supported."""
     return next((words for least, words in _WORDS if confidence >= least), "hardly supported")
+
+
+def format_signals(signals: Signals) -> str:
+    """List the signals that are not 0, the largest first: "fits 1.00, lead 0.42"."""
+    told = sorted((one for one in signals.items() if one[1]), key=lambda one: -abs(one[1]))
+    return ", ".join(f"{name} {value:.2f}" for name, value in told)
+
+
+def trace_confidence(ctx: Context, judged: Answer) -> Answer:
+    """Trace what the confidence of an answer was made of, and return the answer."""
+    if judged.verdict != "refused":
+        made_of = format_signals(judged.signals) or "no signal"
+        said = f"{judged.confidence:.2f} by {made_of}"
+        ctx.trace.append(TraceStep("confidence", judged.candidate, said, 0.0))
+    return judged
 
 
 @cache

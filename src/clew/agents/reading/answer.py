@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from clew.agents.citing.support import mentions_name
-from clew.agents.core.confidence import JUDGED, LogisticModel, load_models
+from clew.agents.core.confidence import JUDGED, LogisticModel, format_signals, load_models
 from clew.agents.core.scratchpad import Note, RecordingRetriever
 from clew.agents.core.types import run_both
 from clew.agents.reading.choose import (
@@ -32,7 +32,7 @@ from clew.agents.reading.spans import Reading, answer_key, read_passages, read_t
 from clew.agents.reading.values import move_to_condition, tells_other_end
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.text.names import name_key, strip_disambiguation
 from clew.types import Passage
 
@@ -42,6 +42,7 @@ _MAX_CANDIDATES = 12  # that are ranked
 _AT_ONCE = 2  # candidates that the scorer judges before it is asked whether another may win
 # What speaks for a candidate that the confidence of the answer goes by as well.
 _KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray")
+_SHOWN = 3  # candidates and chains that the trace shows
 _SURE = 0.9  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.5  # share of the question that it must cover for that
 _LEADS_TO = "leads to"  # what is noted of a sentence that mentions the page with the answer
@@ -125,6 +126,7 @@ class QuestionReader:
         else:
             following = self.follow(ctx.with_question(written_out), self.retriever, passages)
             together, chains = await run_both(beside, following)
+            _trace_chains(ctx, chains)
         candidates = gather_candidates(direct, together, chains)
         retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
         pages = find_pages([*passages, *chain.from_iterable(retrieved)])
@@ -280,6 +282,14 @@ async def rank_rivals(
 
     Whatever it finds of the others, they stay behind the best answer and the next different one.
     """
+    ranked = await _judge_rivals(ctx, rank, rivals, judge_all)
+    _trace_ranked(ctx, ranked)
+    return ranked
+
+
+async def _judge_rivals(
+    ctx: Context, rank: LogisticModel, rivals: Sequence[Rival], judge_all: bool
+) -> list[RankedCandidate]:
     if not can_judge(ctx):
         return [one.rank(rank, None) for one in sorted(rivals, key=lambda o: o.key(rank, None))]
     most = 1.0 if rank.weights.get(JUDGED, 0.0) >= 0 else -1.0
@@ -294,6 +304,31 @@ async def rank_rivals(
         left = left[len(some) :]
     order = sorted(rivals, key=lambda one: one.key(rank, judged.get(one.said, -most)))
     return [one.rank(rank, judged.get(one.said, -most)) for one in order]
+
+
+def _trace_ranked(ctx: Context, ranked: Sequence[RankedCandidate]) -> None:
+    """Trace the spans read, best first, each with its probability, its document and its signals."""
+    spans: list[TraceStep] = []
+    for one in ranked[:_SHOWN]:
+        last = one.candidate.readings[-1]
+        place = f"{one.candidate.text} ({one.probability:.2f}, {last.passage.doc})"
+        said = f"{place} by {format_signals(one.signals)}"
+        spans.append(TraceStep("rival" if spans else "chosen", last.question, said, 0.0))
+    best = [f"{one.candidate.text} ({one.probability:.2f})" for one in ranked[:_SHOWN]]
+    said = "; ".join(best) or "no span answers"
+    ctx.trace.append(TraceStep("read", ctx.question, said, 0.0, steps=tuple(spans)))
+
+
+def _trace_chains(ctx: Context, chains: Sequence[tuple[Chain, list[Reading]]]) -> None:
+    """Trace what was asked along each chain, and what was read for it."""
+    hops: list[TraceStep] = []
+    for followed, last in chains[:_SHOWN]:
+        for one in (*followed.steps, *last[:1]):
+            said = f"{one.text} ({one.passage.doc})"
+            hops.append(TraceStep("ask", one.question, said, 0.0))
+    if hops:
+        told = f"{len(chains)} {'chain' if len(chains) == 1 else 'chains'}"
+        ctx.trace.append(TraceStep("follow", ctx.question, told, 0.0, steps=tuple(hops)))
 
 
 def _find_second(

@@ -31,10 +31,13 @@ class Under:
         """What stands under the line."""
         return self.passage.text[self.block.body : self.block.end]
 
-    def cite(self) -> Citation:
-        """Cite the block, with its line where that is no heading, which is told anyway."""
+    def cite(self, until: int | None = None) -> Citation:
+        """Cite the block, or its part up to `until`, with its line where that is no heading.
+
+        A heading is told anyway.
+        """
         start = self.block.body if self.block.is_heading else self.block.start
-        end = min(self.block.end, start + _MAX_CHARS)
+        end = min(self.block.end if until is None else until, start + _MAX_CHARS)
         return make_citation(self.passage, SupportSpan(start, end, 1.0))
 
     def find_reply(self, table: RuleTable) -> tuple[bool, Citation] | None:

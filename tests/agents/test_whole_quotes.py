@@ -74,8 +74,8 @@ def test_only_as_many_paragraphs_as_are_announced_belong_to_a_unit() -> None:
     assert unit.quote(two) == two
     three = f"{two}\n\nIt is sold in Vessen."
     assert [unit.quote(three) for unit in find_units(three)][0] == "It has two parts."
-    one = "It has two parts. The first is a lid. The second is a lamp."
-    assert quotable_unit(one, 0, 5).quote(one) == one
+    found = "The survey found rot in two beams. A roofer came. The choir sang on Sunday."
+    assert quotable_unit(found, 0, 5).quote(found) == "The survey found rot in two beams."
 
 
 async def test_a_function_is_quoted_whole_and_a_code_with_its_sign(tmp_path: Path) -> None:

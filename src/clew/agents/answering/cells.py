@@ -162,7 +162,7 @@ def _find_things(question: str, rows: Sequence[Row]) -> tuple[set[str], set[str]
     """
     table = table_for(question)
     labels = {label for row in rows for label in (row.label, *(c for c, _ in row.cells[1:]))}
-    things = [label for label in labels if not _names_concept(table, question, label)]
+    things = [label for label in labels if not names_concept(table, question, label)]
     named = {label: set(_content(label)) or {label} for label in things if _fits(label, question)}
     parts = {one for one in named if any(named[one] < other for other in named.values())}
     return named.keys() - parts, parts
@@ -172,7 +172,7 @@ async def _measure_asked(ctx: Context, row: Row, thing: str, label: str) -> floa
     """Return how well a label says what a question asks of a thing: 0 if it does not."""
     table = table_for(ctx.question)
     rest = find_rest(ctx.question, row, thing)
-    if _names_concept(table, ctx.question, label):
+    if names_concept(table, ctx.question, label):
         return _CONCEPT
     if not rest and not _concept(table, ctx.question):  # "What is Q102?"
         return _CONCEPT if _concept(table, label) == "meaning" or not label else 0.0
@@ -204,7 +204,7 @@ def _concept(table: RuleTable, text: str) -> str:
     return next((name for name, words in table.columns if words.search(text)), "")
 
 
-def _names_concept(table: RuleTable, question: str, label: str) -> bool:
+def names_concept(table: RuleTable, question: str, label: str) -> bool:
     """Whether a label says, in another word, what a question asks for: "cause" for "why"."""
     concept = _concept(table, label)
     return bool(concept) and concept == _concept(table, question)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.answering.cell_check import doubt_cell
 from clew.agents.answering.cells import Row, find_rows, lies_in_rows
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
@@ -38,13 +39,25 @@ _DROPPED = "*`_ "  # marks around a cell
 
 async def compare_rows(ctx: Context, answer: Answer) -> Answer:
     """Return what a table in the documents quoted says to a comparison, else the answer itself."""
+    if ctx.chat("answer") is not None or answer.parts:
+        return answer
+    checked = await doubt_cell(ctx, answer)
+    told = await _compute_rows(ctx, checked, doubted=checked.confidence < answer.confidence)
+    return await doubt_cell(ctx, told, by_rows=True)
+
+
+async def _compute_rows(ctx: Context, answer: Answer, *, doubted: bool) -> Answer:
+    """Return what the rows of a table say to a question that one cell does not answer."""
     compares = has_degree(ctx.question)
-    if ctx.chat("answer") is not None or answer.parts or not (compares or _computes(ctx, answer)):
+    if not (compares or doubted or _computes(ctx, answer)):
         return answer
     places = await _find_tables(ctx, answer.evidence.chunks[:_MAX_PASSAGES])
     tables = [table for table, _ in places]
     found = await compute_apart(ctx, tables) if tables else None
-    if found is not None and (_is_compared(ctx, found.query) or _is_counted(answer, found)):
+    chosen = found is not None and doubted and _is_other(answer, found)
+    if found is not None and (
+        chosen or _is_compared(ctx, found.query) or _is_counted(answer, found)
+    ):
         rows = next(rows for table, rows in places if table is found.query.table)
         return _write(ctx, answer, found, rows)
     if (
@@ -54,6 +67,11 @@ async def compare_rows(ctx: Context, answer: Answer) -> Answer:
     ):
         return answer
     return replace(answer, confidence=min(answer.confidence, _MOST))
+
+
+def _is_other(answer: Answer, found: ComputedAnswer) -> bool:
+    """Whether rows that are likely say something else than a cell that is doubtful."""
+    return found.confidence >= _LEAST and ", ".join(found.result.values) != answer.candidate
 
 
 def _computes(ctx: Context, answer: Answer) -> bool:

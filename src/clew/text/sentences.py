@@ -19,7 +19,8 @@ _BEFORE_LAST_WORD = re.compile(r".*[\s\"“”‘«‹(\[{<—–/]", re.DOTALL)
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘«‹(\[{¿¡*_—–-]{0,4}\s?(\w{0,16})")
 _LIST_MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[^\W\d_]|[ivxIVX]{1,5})")
 _TERM = r"(?:`[^`\n]{1,60}`|-{1,2}[^\W_][\w-]*|[^\W\d_]\w*_\w+)"
-TERM_LINE = rf"(?P<term>{_TERM}(?:, ?{_TERM})*(?: \([^()\n]{{1,40}}\))?):[ \t]+\S"
+_NO_ROW = r"(?![^;\n]*; [^:;\n]{1,40}: )"  # "size: 3; colour: red" is a row of a table
+TERM_LINE = rf"(?P<term>{_TERM}(?:, ?{_TERM})*(?: \([^()\n]{{1,40}}\))?):[ \t]+{_NO_ROW}\S"
 """A line that begins with a marked name, an option or an identifier, and tells what it is."""
 _LIST_LINE = re.compile(
     rf"(?:[-*+•‣◦–—]|\(?(?:\d{{1,3}}|[A-Za-z])[.)])\s|#{{1,6}}\s|[|>]|```|~~~|{TERM_LINE}"

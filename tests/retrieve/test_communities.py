@@ -197,7 +197,7 @@ async def test_points_are_put_together_and_cited(wooded: KnowledgeBase) -> None:
     answer = await asked(wooded, reader([POINT], JOINED))
     assert answer.answer.startswith("Ilse Brandvik designed Marrow Bridge. [1]")
     assert answer.citations[0].doc == "bridge"
-    assert [step.step for step in answer.trace] == ["retrieve", "map", "reduce"]
+    assert [step.step for step in answer.trace] == [*("retrieve", "map", "reduce", "confidence")]
 
 
 async def test_a_last_reader_that_makes_no_sense_leaves_the_points(wooded: KnowledgeBase) -> None:

@@ -254,6 +254,11 @@ def _is_participle_of(word: str, verb: str) -> bool:
     return compare_words(bare, verb) >= _ALIKE and bare[:_LEAST_PREFIX] == verb[:_LEAST_PREFIX]
 
 
+def holds_form(words: Iterable[str], word: str, least: float) -> bool:
+    """Whether one of some words is a word or a form of it, at least so surely."""
+    return any(compare_words(one, word) >= least for one in words)
+
+
 @lru_cache(maxsize=1 << 16)
 def compare_words(one: str, other: str) -> float:
     """Return 1 for the same word, less for what seems to be a form of it, 0 for another word."""

@@ -7,7 +7,6 @@ who does what a column of names is called after ("whom does N manage") stands in
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.answering.cells import Row, find_rest, find_rows, names_concept
@@ -21,7 +20,7 @@ from clew.context import Context
 from clew.text.names import STOP_WORDS
 from clew.text.structure import find_blocks
 from clew.text.unicode import split_words
-from clew.text.word_forms import compare_words, question_language
+from clew.text.word_forms import compare_words, holds_form, question_language
 
 MOST_OF_CELL = 0.45
 """Confidence of a cell that does not say what was asked."""
@@ -112,7 +111,7 @@ def is_done_by(question: str, row: Row, column: str) -> bool:
         return False
     rest = found["subject"]
     verb = [word for word in split_words(rest) if word not in split_words(row.label.casefold())]
-    named = any(_says(split_words(rest), one) for one in split_words(row.label))
+    named = any(holds_form(split_words(rest), one, _FORM) for one in split_words(row.label))
     does = (compare_words(one, word) >= _FORM and one != word for one in verb for word in words)
     return named and any(does)
 
@@ -125,16 +124,12 @@ def leads_elsewhere(question: str, row: Row, column: str) -> bool:
     asked = split_words(question)
     for name, value in row.cells[1:]:
         words = [word for word in asked_words(name) if word not in STOP_WORDS]
-        if name == column or not words or not all(_says(asked, word) for word in words):
+        if name == column or not words or not all(holds_form(asked, word, _FORM) for word in words):
             continue
         is_name = _NAMED.match(value) and not any(map(str.isdigit, value))
-        if is_name and value[:1].isupper() and not _says(asked, split_words(value)[0]):
+        if is_name and value[:1].isupper() and not holds_form(asked, split_words(value)[0], _FORM):
             return True
     return False
-
-
-def _says(words: Sequence[str], word: str) -> bool:
-    return any(compare_words(one, word) >= _FORM for one in words)
 
 
 async def _find_unsaid(ctx: Context, row: Row, column: str) -> list[str]:
@@ -152,14 +147,20 @@ async def _find_unsaid(ctx: Context, row: Row, column: str) -> list[str]:
     rest = [
         word
         for word in find_rest(bare, row, row.label)
-        if word not in STOP_WORDS and len(word) >= _FEW_LETTERS and not _says(known, word)
+        if word not in STOP_WORDS
+        and len(word) >= _FEW_LETTERS
+        and not holds_form(known, word, _FORM)
     ]
     named = [word for word in rest if word in names]
     if named or names_concept(table_for(question), question, column):
         return named
     far = [word for word in rest if await _is_far(ctx, word, column)]
     counted = _COUNTED.search(question)  # behind "how many N does X" stands one verb
-    return far[1:] if counted and _says(split_words(column), counted["noun"].lower()) else far
+    return (
+        far[1:]
+        if counted and holds_form(split_words(column), counted["noun"].lower(), _FORM)
+        else far
+    )
 
 
 async def _is_far(ctx: Context, word: str, column: str) -> bool:

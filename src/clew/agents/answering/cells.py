@@ -20,7 +20,7 @@ from clew.text.definitions import holds_term
 from clew.text.names import STOP_WORDS
 from clew.text.structure import Block, find_blocks, find_headings
 from clew.text.unicode import split_words
-from clew.text.word_forms import compare_words
+from clew.text.word_forms import holds_form
 from clew.types import Citation, Passage
 
 _FORM = 0.9  # from which two words are forms of one
@@ -120,16 +120,12 @@ def _content(text: str) -> list[str]:
     return [word for word in asked_words(text) if word not in STOP_WORDS]
 
 
-def _says(words: Sequence[str], word: str) -> bool:
-    return any(compare_words(one, word) >= _FORM for one in words)
-
-
 def _fits(label: str, question: str) -> bool:
     """Whether a question has all words of a label; one of single signs as it is: "-6", "C"."""
     words, asked = _content(label), split_words(question)
     if not words:
         return any(map(str.isalnum, label)) and holds_term(label.strip("`"), question)
-    return all(_says(asked, word) for word in words)
+    return all(holds_form(asked, word, _FORM) for word in words)
 
 
 # -- which value a thing has
@@ -177,12 +173,12 @@ async def _measure_asked(ctx: Context, row: Row, thing: str, label: str) -> floa
     if not rest and not _concept(table, ctx.question):  # "What is Q102?"
         return _CONCEPT if _concept(table, label) == "meaning" or not label else 0.0
     words = _content(label)
-    matched = [word for word in words if _says(rest, word)]
+    matched = [word for word in words if holds_form(rest, word, _FORM)]
     unsaid = [
         word
         for word in rest
-        if not _says(words, word)
-        and not _says(split_words(row.around()), word)
+        if not holds_form(words, word, _FORM)
+        and not holds_form(split_words(row.around()), word, _FORM)
         and len(word) > _FEW_LETTERS
     ]
     measured = _concept(table, ctx.question) in _MEASURED
@@ -197,7 +193,7 @@ def find_rest(question: str, row: Row, thing: str) -> list[str]:
     """Return the words of a question beside the thing, its column's name, and what only asks."""
     known = [*split_words(thing), *split_words(row.cells[0][0])]
     words = asked_words(drop_asking_words(question))
-    return [word for word in words if not _says(known, word)]
+    return [word for word in words if not holds_form(known, word, _FORM)]
 
 
 def _concept(table: RuleTable, text: str) -> str:
@@ -232,6 +228,6 @@ def _find_key(question: str, rows: Sequence[Row]) -> ExactUnit | None:
         kind = split_words(row.cells[0][0] or row.section)
         said = [word for _, value in row.cells[1:] for word in split_words(value)]
         if any(word.startswith(stem) for word in kind) and words:
-            if all(_says(said, word) for word in words):
+            if all(holds_form(said, word, _FORM) for word in words):
                 found.append(row)
     return found[0].name(found[0].label.strip("`")) if len(found) == 1 else None

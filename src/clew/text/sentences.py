@@ -95,8 +95,11 @@ def _find_spans(text: str) -> list[tuple[int, int]]:
 
 def _writes_small(text: str) -> bool:
     """Whether a text begins its lines and sentences with small letters throughout."""
-    openings = [found[1] for found in _OPENING.finditer(text)]
-    return bool(openings) and all(map(str.islower, openings))
+    found = None
+    for found in _OPENING.finditer(text):  # the first capital decides, mostly the first letter
+        if not found[1].islower():
+            return False
+    return found is not None
 
 
 def _has_lines_of_notes(text: str) -> bool:

@@ -5,6 +5,7 @@ terms a question means is told by whether it denies something itself.
 """
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from clew.agents.citing.entailment import is_negated
 from clew.text.structure import Block, find_blocks
@@ -48,17 +49,19 @@ def is_denied(question: str, passage: Passage, at: int, passages: Sequence[Passa
 
     The other term is defined in one of the passages.
     """
-    own = [block for block in _list_defined(passage) if block.holds(at)]
+    own = [block for block in _list_defined(passage.text) if block.holds(at)]
     if not own or asks_denied(question):
         return False
     terms = {
         term
         for one in (passage, *passages)
-        for b in _list_defined(one)
+        for b in _list_defined(one.text)
         for term in b.title.split(",")
     }
     return denies_other(own[-1].title, passage.text[own[-1].start : own[-1].end], terms)
 
 
-def _list_defined(passage: Passage) -> list[Block]:
-    return [block for block in find_blocks(passage.text) if block.kind == "definition"]
+@lru_cache(maxsize=64)
+def _list_defined(text: str) -> list[Block]:
+    """Return the definitions of a passage, of which a question has many rivals."""
+    return [block for block in find_blocks(text) if block.kind == "definition"]

@@ -72,22 +72,27 @@ class LinkNames:
             for entity, sure in zip(link.entities.tolist(), link.weights.tolist(), strict=True):
                 weight[entity] = max(weight.get(entity, 0.0), sure)
         ranked = sorted(weight, key=lambda at: (-weight[at], at))
-        common = [link for link in linked if _measure_rarity(view, t, link).max() < self.common]
+        rarity = [measure_rarity(view, t, link) for link in linked]
+        common = [link for link, own in zip(linked, rarity, strict=True) if own.max() < self.common]
         return replace(
             found,
             entities=tuple(Hit(at, weight[at], "name") for at in ranked),
-            chunks=tuple(hit for link in linked for hit in self.passages_about(view, t, link)),
+            chunks=tuple(
+                hit
+                for link, own in zip(linked, rarity, strict=True)
+                for hit in self.passages_about(view, t, link, own)
+            ),
             rest=remove_names(ctx.question, t, [(link.first, link.last) for link in linked]),
             specific=remove_names(ctx.question, t, [(link.first, link.last) for link in common]),
         )
 
-    def passages_about(self, view: View, t: Tokens, link: NameLink) -> list[Hit]:
+    def passages_about(self, view: View, t: Tokens, link: NameLink, rarity: Floats) -> list[Hit]:
         """Return the passages about one name; `by` holds the name, so that they compete."""
         owners = view.links("owners")
         entities = link.entities.astype(np.int64)
         which, edge = owners.edges_of(entities)
         claim = owners.weights[edge] * link.weights[which]
-        weight = claim * np.sqrt(_measure_rarity(view, t, link))[which]
+        weight = claim * np.sqrt(rarity)[which]
         best: dict[int, float] = {}
         for chunk, sure in zip(owners.columns[edge].tolist(), weight.tolist(), strict=True):
             best[chunk] = max(best.get(chunk, 0.0), sure)
@@ -117,7 +122,7 @@ class LinkNames:
         return dict(zip(owners, (np.array(list(owners.values())) * factor).tolist(), strict=True))
 
 
-def _measure_rarity(view: View, t: Tokens, link: NameLink) -> Floats:
+def measure_rarity(view: View, t: Tokens, link: NameLink) -> Floats:
     """Return how rare linked entities are, by mentions, and by the words of a longer name.
 
     A site may write its own name on every page in a form that is no mention of a page's title.

@@ -11,7 +11,7 @@ import numpy as np
 
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
-from clew.retrieve.linking.link_names import LinkNames, link_names
+from clew.retrieve.linking.link_names import LinkNames, link_names, measure_rarity
 from clew.text.names import tokenize
 from clew.types import Found, Hit
 
@@ -72,7 +72,7 @@ def find_pages_about(view: View, query: str) -> dict[int, float]:
     t, links = tokenize(query), LinkNames()
     found: dict[int, float] = {}
     for link in link_names(view, query, t):
-        for hit in links.passages_about(view, t, link):
+        for hit in links.passages_about(view, t, link, measure_rarity(view, t, link)):
             found[hit.at] = max(hit.score, found.get(hit.at, 0.0))
     return found
 

@@ -14,7 +14,7 @@ import json
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ each other, too."""
 WRONG = {"part": 4, "cond": 5, "full": 9, "path": 9, "span": 5, "state": 5}
 """Wrong ones of each kind that a question is trained with at a time."""
 UNSAID = -1
+READ = 50_000  # texts at a time
 CHUNKS = 2  # rows of similar length that are padded together
 Tokens = tuple[Any, ...]
 Encoded = tuple[list[Tokens], Any]
@@ -83,38 +84,67 @@ def read_logits(model: Any, encoded: Encoded, device: str) -> Any:
 
 
 class Encoder:
-    """Turns pairs of texts into padded rows of token ids."""
+    """Turns pairs of texts into padded rows of token ids; texts are read once."""
 
     def __init__(self, tokenizer: bytes) -> None:
         """Take the encoder's tokenizer."""
         self.tokenizer = Tokenizer.from_buffer(tokenizer)
         self.tokenizer.no_padding()
-        self.tokenizer.enable_truncation(MAX_TOKENS)
-        self.marks = [self.tokenizer.token_to_id(one) for one in ("[CLS]", "[SEP]")]
-        self.unknown = self.tokenizer.token_to_id("[MASK]")
+        self.tokenizer.no_truncation()
+        self.first, self.last, self.unknown = (
+            self.tokenizer.token_to_id(one) for one in ("[CLS]", "[SEP]", "[MASK]")
+        )
+        self.known: dict[str, Any] = {}
+
+    def read(self, texts: Iterable[str]) -> None:
+        """Keep the tokens of texts."""
+        new = [one for one in dict.fromkeys(texts) if one not in self.known]
+        for start in range(0, len(new), READ):
+            some = new[start : start + READ]
+            for text, row in zip(
+                some, self.tokenizer.encode_batch(some, add_special_tokens=False), strict=True
+            ):
+                self.known[text] = np.array(row.ids, np.uint16)
 
     def __call__(self, pairs: list[tuple[str, str]], unread: float = 0.0) -> Encoded:
         """Return ids, types and mask of rows of similar length, and where each pair's row is.
 
         Of the question's tokens a share may be left unread, as training does.
         """
-        rows = self.tokenizer.encode_batch(pairs)
-        order = sorted(range(len(rows)), key=lambda at: len(rows[at].ids))
+        self.read(text for pair in pairs for text in pair)
+        rows = [self._cut(self.known[one], self.known[other]) for one, other in pairs]
+        order = sorted(range(len(rows)), key=lambda at: len(rows[at][0]) + len(rows[at][1]))
         size = -(-len(rows) // CHUNKS)
         some = [[rows[i] for i in order[at : at + size]] for at in range(0, len(rows), size)]
         places = torch.from_numpy(np.argsort(np.array(order)))
         return [self._pad(one, unread) for one in some], places
 
-    def _pad(self, rows: list[Any], unread: float) -> Tokens:
-        width = max(len(row.ids) for row in rows)
+    def _cut(self, asked: Any, text: Any) -> tuple[Any, Any]:
+        """Take tokens off the end of the longer of both, as the tokenizer does."""
+        most = MAX_TOKENS - 3
+        if len(asked) + len(text) > most:
+            shorter = min(len(asked), len(text), most // 2)
+            room = max(shorter, most - shorter)
+            asked, text = (
+                (asked[:room], text[:shorter])
+                if len(asked) > len(text)
+                else (asked[:shorter], text[:room])
+            )
+        return asked, text
+
+    def _pad(self, rows: list[tuple[Any, Any]], unread: float) -> Tokens:
+        width = max(len(asked) + len(text) for asked, text in rows) + 3
         ids, types = np.zeros((2, len(rows), width), np.int64)
         mask = np.zeros((len(rows), width), np.bool_)
-        for at, row in enumerate(rows):
-            size = len(row.ids)
-            ids[at, :size], types[at, :size], mask[at, :size] = row.ids, row.type_ids, True
+        asked_here = np.zeros((len(rows), width), np.bool_)
+        for at, (asked, text) in enumerate(rows):
+            middle, end = len(asked) + 1, len(asked) + len(text) + 2
+            ids[at, 0], ids[at, middle], ids[at, end] = self.first, self.last, self.last
+            ids[at, 1:middle], ids[at, middle + 1 : end] = asked, text
+            types[at, middle + 1 : end + 1] = 1
+            mask[at, : end + 1], asked_here[at, 1:middle] = True, True
         if unread:
-            asked = mask & (types == 0) & ~np.isin(ids, self.marks)
-            ids[asked & (np.random.random(ids.shape) < unread)] = self.unknown
+            ids[asked_here & (np.random.random(ids.shape) < unread)] = self.unknown
         return tuple(torch.from_numpy(one) for one in (ids, types, mask))
 
 
@@ -146,11 +176,11 @@ class Batches(torch.utils.data.IterableDataset[tuple[Encoded, Any]]):
         return self.encode([one[:2] for one in items], self.given.unread), labels
 
 
-def measure_loss(logits: Any, labels: Any, rivalry: float) -> Any:
+def measure_loss(logits: Any, labels: Any, targets: Any, rivalry: float) -> Any:
     """Cross-entropy of what is asked, of yes or no, and of the right one among its rivals."""
     entropy = torch.nn.functional.binary_cross_entropy_with_logits
     right, says, question = labels[:, 0], labels[:, 1], labels[:, 2]
-    loss = entropy(logits[:, 0], right.float())
+    loss = entropy(logits[:, 0], targets)
     decided = says >= 0
     if bool(decided.any()):
         said = says[decided].float()
@@ -158,6 +188,24 @@ def measure_loss(logits: Any, labels: Any, rivalry: float) -> Any:
         weight = torch.where(said > 0, 0.5 / share, 0.5 / (1 - share))
         loss = loss + DECISION * entropy(logits[decided, 1], said, weight)
     return loss + rivalry * compare_rivals(logits[:, 0], right, question)
+
+
+class Teachers:
+    """Scorers trained before, whose mean view is a share of what is learnt."""
+
+    def __init__(self, files: list[Path], share: float, device: str) -> None:
+        """Open their weights."""
+        self.share, self.device = share, device
+        self.models = [ReaderModel(load_weights(one)[0]).to(device).eval() for one in files]
+
+    def soften(self, encoded: Encoded, right: Any) -> Any:
+        """Return what each pair is to score, between its label and the teachers' mean."""
+        target = right.float()
+        if not self.models:
+            return target
+        with torch.no_grad():
+            views = [read_logits(one, encoded, self.device)[:, 0].sigmoid() for one in self.models]
+        return (1 - self.share) * target + self.share * torch.stack(views).mean(0)
 
 
 def compare_rivals(logits: Any, right: Any, question: Any) -> Any:
@@ -181,7 +229,11 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
     fused = device.type == "cuda"
     optimiser = torch.optim.AdamW(model.parameters(), lr=given.rate, weight_decay=0.01, fused=fused)
     averaged = make_average(model) if given.average else None
+    teachers = Teachers(given.teachers, given.trust, device.type)
     start, done, loss_sum = time.time(), 0, 0.0
+    encode.read(text for one in questions for text in (one["q"], *(i[0] for i in one["items"])))
+    print(f"{len(encode.known)} texts read in {time.time() - start:.0f} s", flush=True)
+    start = time.time()
     made = Batches(questions, encode, given)
     ahead = {"prefetch_factor": AHEAD} if given.workers else {}
     batches = iter(
@@ -196,8 +248,9 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
         for group in optimiser.param_groups:
             group["lr"] = rate
         encoded, labels = next(batches)
-        logits = read_logits(model, encoded, device.type)
-        loss = measure_loss(logits, labels.to(device), given.rivalry)
+        logits, labels = read_logits(model, encoded, device.type), labels.to(device)
+        targets = teachers.soften(encoded, labels[:, 0])
+        loss = measure_loss(logits, labels, targets, given.rivalry)
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -275,6 +328,8 @@ def main() -> None:
     ask.add_argument("--measured", type=int, default=4000, help="questions held out")
     ask.add_argument("--unread", type=float, default=0.0, help="share of a question left unread")
     ask.add_argument("--average", action="store_true", help="write the mean of late weights")
+    ask.add_argument("--teachers", type=Path, nargs="*", default=[], help="scorers trained before")
+    ask.add_argument("--trust", type=float, default=0.5, help="share of the teachers' view")
     ask.add_argument("--all", action="store_true", help="train on what is held out, too")
     given = ask.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -288,8 +343,12 @@ def main() -> None:
     model.train()
     train(model, encode, questions, given)
     save_weights(given.out, model.numpy_weights(), tokenizer)
-    random.Random(given.seed).shuffle(held)
-    print(json.dumps(measure(model, encode, held[: given.measured])), flush=True)
+    print(json.dumps(measure(model, encode, sample_questions(held, given.measured))), flush=True)
+
+
+def sample_questions(questions: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Return the same sample of questions for every scorer that is measured."""
+    return random.Random(0).sample(questions, min(most, len(questions)))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,11 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import hypothesis
 import pytest
@@ -33,7 +36,7 @@ from clew.types import Document
 
 _SCHEMAS = count(1)
 # A busy machine is no failure. Each law is tried on fewer examples than by `make test-all`.
-hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
+hypothesis.settings.register_profile("quick", max_examples=25, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=100, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
@@ -43,6 +46,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+READ_ALL = ("test_docs.py", "test_no_private_access.py", "test_page_files.py", "test_structure.py")
+"""Tests that parse all of the code."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with those: then one process parses all, which the first tests are given to."""
+    items.sort(key=lambda item: item.path.name not in READ_ALL)
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +70,48 @@ def weights_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def local_embedder(weights_cache: Path) -> embed_local.LocalEmbedder:
     """The local embedder with its real weights."""
     return embed_local.LocalEmbedder(weights_cache)
+
+
+_MODEL_OUTPUTS: WeakKeyDictionary[object, dict[Any, list[Any]]] = WeakKeyDictionary()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered_outputs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a model once on each input, but where the models themselves are tested.
+
+    Most of the time of a question goes into them, and many tests ask the same of the same texts.
+    """
+    if request.path.parent.name in ("llm", "reader") or find_spec("onnxruntime") is None:
+        yield
+        return
+    from onnxruntime import InferenceSession
+
+    run = InferenceSession.run
+
+    def run_once(
+        session: object, names: Sequence[str] | None, feed: Mapping[str, Any]
+    ) -> list[Any]:
+        held = _MODEL_OUTPUTS.setdefault(session, {})
+        given = tuple((name, one.shape, one.tobytes()) for name, one in feed.items())
+        key = (tuple(names or ()), given)
+        found = held.get(key)
+        if found is None:
+            if len(held) >= 4000:
+                held.clear()
+            found = held[key] = run(session, names, feed)
+        return [one.copy() for one in found]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InferenceSession, "run", run_once)
+        yield
+
+
+def one_in_three(cases: Iterable[Any]) -> list[Any]:
+    """Every third case, and the others as slow ones: each shows the same of another example."""
+    return [
+        pytest.param(*one, marks=() if at % 3 == 0 else pytest.mark.slow)
+        for at, one in enumerate(one if isinstance(one, tuple) else (one,) for one in cases)
+    ]
 
 
 def document(name: str, text: str, title: str = "") -> Document:

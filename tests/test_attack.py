@@ -34,9 +34,14 @@ def _attack(name: str, trial: Trial, count: int, state: Path) -> Progress:
     return run_campaign(name, trial, Options(count, 3600, seed=11, state=state))
 
 
+# Full disks and kills: test_build_interrupted has both. Damaged files: test_integrity, and
+# test_readers_fuzz for those that are read.
+HEAVY = {"disk", "files", "kill"}
+
+
 @pytest.mark.parametrize(
-    "name",  # a full disk: test_build_interrupted has one by default
-    [pytest.param(name, marks=pytest.mark.slow if name == "disk" else ()) for name in SHORT],
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in HEAVY else ()) for name in SHORT],
 )
 def test_a_short_attack_breaks_no_promise(name: str, tmp_path: Path) -> None:
     done = _attack(name, *SHORT[name], tmp_path / "state.json")

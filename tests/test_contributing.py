@@ -24,6 +24,8 @@ from clew.testing.fakes import HashEmbed
 PAGE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^### An? ([\w ]+)\n.*?^```python\n(.*?)^```", PAGE, re.M | re.S))
 REGISTRIES: tuple[dict[str, Any], ...] = (RECIPES, AGENTS, READERS, SHORT_METRICS)
+UNUSED = ("cacheprovider", "schemathesis", "xdist")
+"""Plugins that take longer to start than the tests of the example."""
 TEXTS = (
     ("bridge", "Marrow Bridge is a stone bridge over the Tarn. Ilse Brandvik designed it."),
     ("ilse", "Ilse Brandvik was an engineer. She was born in Hallowmere."),
@@ -96,7 +98,14 @@ def test_the_reader_reads_a_notebook(
 def test_the_store_passes_its_contract(tmp_path: Path) -> None:
     file = tmp_path / "test_example.py"
     file.write_text(EXAMPLES["store"], encoding="utf-8")
-    options = ["-q", "-p", "no:cacheprovider", "-c", "/dev/null", "-o", "asyncio_mode=auto"]
+    options = [
+        "-q",
+        *(f"-pno:{one}" for one in UNUSED),
+        "-c",
+        "/dev/null",
+        "-o",
+        "asyncio_mode=auto",
+    ]
     command = [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}", str(file)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

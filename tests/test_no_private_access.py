@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import clew.testing.contracts
 
 TESTS = Path(__file__).parent
@@ -23,6 +25,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 @cache
 def parse(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten_trees() -> Iterator[None]:
+    """Leave no trees of all files in memory."""
+    yield
+    parse.cache_clear()
 
 
 def test_tests_use_no_private_name() -> None:

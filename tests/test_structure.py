@@ -2,9 +2,11 @@
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from bench.architecture import parse
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -41,6 +43,13 @@ def _imports(*, everywhere: bool) -> dict[str, set[str]]:
                     if target in MODULES and target != module:
                         found[module].add(target)
     return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten_trees() -> Iterator[None]:
+    """Leave no trees of all files in memory."""
+    yield
+    parse.cache_clear()
 
 
 def test_no_two_folders_import_each_other() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import clew
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 STAFF = """# Staff
 
@@ -35,14 +35,16 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
 
 @pytest.mark.parametrize(
     ("question", "expected"),
-    [
-        ("What is the phone number of Piet Sand?", "4420"),
-        ("Who manages Piet Sand?", "Rosa Vint"),
-        ("Who is Piet Sand's manager?", "Rosa Vint"),
-        ("How many passengers does the Sandpiper carry?", "95"),
-        ("When was the Petrel built?", "2006"),
-        ("Who is the captain of the Morning Star?", "Ida Stroem"),
-    ],
+    one_in_three(
+        [
+            ("What is the phone number of Piet Sand?", "4420"),
+            ("Who manages Piet Sand?", "Rosa Vint"),
+            ("Who is Piet Sand's manager?", "Rosa Vint"),
+            ("How many passengers does the Sandpiper carry?", "95"),
+            ("When was the Petrel built?", "2006"),
+            ("Who is the captain of the Morning Star?", "Ida Stroem"),
+        ]
+    ),
 )
 def test_cell_that_is_asked_for_is_told(kb: clew.Kb, question: str, expected: str) -> None:
     found = kb.ask(question)
@@ -52,14 +54,16 @@ def test_cell_that_is_asked_for_is_told(kb: clew.Kb, question: str, expected: st
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "When was the manager of Piet Sand born?",
-        "Where does the manager of Piet Sand live?",
-        "Why did Piet Sand's manager resign?",
-        "How many windows does the room of Mara Quist have?",
-        "How many crew members does the Sandpiper have?",
-        "In which year was the captain of the Petrel born?",
-    ],
+    one_in_three(
+        [
+            "When was the manager of Piet Sand born?",
+            "Where does the manager of Piet Sand live?",
+            "Why did Piet Sand's manager resign?",
+            "How many windows does the room of Mara Quist have?",
+            "How many crew members does the Sandpiper have?",
+            "In which year was the captain of the Petrel born?",
+        ]
+    ),
 )
 def test_cell_beside_words_that_nothing_says_is_doubted(kb: clew.Kb, question: str) -> None:
     assert kb.ask(question).confidence < 0.5

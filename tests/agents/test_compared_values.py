@@ -9,7 +9,7 @@ from clew.agents.reading.values import is_astray, move_to_condition, states_valu
 from clew.engine import KnowledgeBase
 from clew.testing.word_reader import CONFIDENCE, WordReader
 from clew.types import Passage
-from conftest import document, stream
+from conftest import document, one_in_three, stream
 
 PAGES = {
     "Staff": "The head is Ida Moe, who followed Per Lie in May 2019. Ole Vik joined in 2011. He "
@@ -78,15 +78,17 @@ async def staff(base: KnowledgeBase) -> KnowledgeBase:
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "Who is older, Ida Moe or Per Lie?",
-        "Who was born first, Ole Vik or Ida Moe?",
-        "Who lived longer, Eva Dahl or Jon Dahl?",
-        "Which film is longer, Salt or Tide?",
-        "Do Ida Moe and Per Lie have the same nationality?",
-        "Did Ida Moe study in Ribe?",
-        "Does Storm Works have 2006 cranes?",
-    ],
+    one_in_three(
+        [
+            "Who is older, Ida Moe or Per Lie?",
+            "Who was born first, Ole Vik or Ida Moe?",
+            "Who lived longer, Eva Dahl or Jon Dahl?",
+            "Which film is longer, Salt or Tide?",
+            "Do Ida Moe and Per Lie have the same nationality?",
+            "Did Ida Moe study in Ribe?",
+            "Does Storm Works have 2006 cranes?",
+        ]
+    ),
 )
 async def test_what_no_clause_says_has_one_low_confidence(
     staff: KnowledgeBase, question: str

@@ -104,10 +104,10 @@ def ask_about(name: str, answer: str) -> Question:
 
 
 async def test_own_questions_refit_the_confidence(valley: KnowledgeBase) -> None:
-    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 15
-    wrong = [ask_about("Marrow Bridge", "Somebody Else")] * 15
+    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 10
+    wrong = [ask_about("Marrow Bridge", "Somebody Else")] * 10
     fit = await refit_confidence(valley, [*known, *wrong], None, ignore_progress)
-    assert (fit.questions, fit.right) == (30, 15)
+    assert (fit.questions, fit.right) == (20, 10)
     assert fit.error_after < fit.error_before
     assert 0 <= fit.precision <= 1
     with pytest.raises(InputError, match="too few"):
@@ -168,11 +168,11 @@ async def test_steps_are_refitted_and_accounts_are_counted(
 
 
 async def test_questions_without_answers_are_not_counted_in_a_refit(valley: KnowledgeBase) -> None:
-    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 15
-    wrong = [ask_about("Marrow Bridge", "Somebody Else")] * 15
+    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 10
+    wrong = [ask_about("Marrow Bridge", "Somebody Else")] * 10
     empty = [Question(f"empty-{n}", "Who designed Marrow Bridge?", ()) for n in range(4)]
     fit = await refit_confidence(valley, [*known, *wrong, *empty], None, ignore_progress)
-    assert (fit.questions, fit.folds) == (30, 5)
+    assert (fit.questions, fit.folds) == (20, 5)
     # Each is judged by the others: the same signals are right half of the time.
     assert fit.error_after > 0
 
@@ -180,10 +180,10 @@ async def test_questions_without_answers_are_not_counted_in_a_refit(valley: Know
 async def test_what_is_told_of_unanswerable_questions_counts_as_wrong(
     valley: KnowledgeBase,
 ) -> None:
-    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 15
+    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 10
     none = [replace(one, answers=(), answerable=False) for one in known]
     fit = await refit_confidence(valley, [*known, *none], None, ignore_progress)
-    assert (fit.questions, fit.right, fit.unanswerable) == (30, 15, 15)
+    assert (fit.questions, fit.right, fit.unanswerable) == (20, 10, 10)
 
 
 def test_a_fit_that_judges_other_questions_no_better_is_not_better() -> None:

@@ -8,6 +8,7 @@ from clew.agents.conversation import ConversationTurn, extract_answer_name, reso
 from clew.engine import KnowledgeBase
 from clew.index.view import View
 from clew.testing.fakes import AgentScript
+from conftest import one_in_three
 
 WHO = "Who designed Marrow Bridge?"
 BY_CODE = "Best-supported candidate: Ilse Brandvik [1]\n“It was designed by Ilse Brandvik.” [1] (…)"
@@ -88,39 +89,46 @@ async def test_without_a_model_the_last_answer_stands_for_the_pronoun(
 
 @pytest.mark.parametrize(
     ("asked", "answer", "follow_up", "alone"),
-    [
-        (ASKED, "Hallowmere [1]", "And who lives there?", "Who lives in Hallowmere?"),
-        (ASKED, "Hallowmere [1]", "And where was Clara Lindqvist born?", None),
-        (ASKED, "Hallowmere [1]", "So who was Anton Reeve, then?", None),
-        (ASKED, "", "Is there a school in Vessen?", "Is there a school in Vessen?"),
-        (
-            "Where was Ilse Brandvik born?",
-            "",
-            "What about Anton Reeve?",
-            "Where was Anton Reeve born?",
-        ),
-        ("Where was Ilse Brandvik born?", "", "And Anton Reeve?", "Where was Anton Reeve born?"),
-        (WHO, "", "And why?", "Why (Marrow Bridge)?"),
-        (
-            "How many bridges by Ilse Brandvik are there?",
-            "",
-            "What about the ones by Anton Reeve?",
-            "How many bridges by Anton Reeve are there?",
-        ),
-        (
-            "How many stone bridges by Ilse Brandvik are there?",
-            "",
-            "And the iron ones by Anton Reeve?",
-            "How many iron bridges by Anton Reeve are there?",
-        ),
-        ("How do I read a log?", "", "And on errors?", "On errors (How do I read a log)?"),
-        (
-            "In which town was the engineer of Marrow Bridge born?",
-            "Hallowmere",
-            "Where did she study?",
-            "Where did the engineer of Marrow Bridge study?",
-        ),
-    ],
+    one_in_three(
+        [
+            (ASKED, "Hallowmere [1]", "And who lives there?", "Who lives in Hallowmere?"),
+            (ASKED, "Hallowmere [1]", "And where was Clara Lindqvist born?", None),
+            (ASKED, "Hallowmere [1]", "So who was Anton Reeve, then?", None),
+            (ASKED, "", "Is there a school in Vessen?", "Is there a school in Vessen?"),
+            (
+                "Where was Ilse Brandvik born?",
+                "",
+                "What about Anton Reeve?",
+                "Where was Anton Reeve born?",
+            ),
+            (
+                "Where was Ilse Brandvik born?",
+                "",
+                "And Anton Reeve?",
+                "Where was Anton Reeve born?",
+            ),
+            (WHO, "", "And why?", "Why (Marrow Bridge)?"),
+            (
+                "How many bridges by Ilse Brandvik are there?",
+                "",
+                "What about the ones by Anton Reeve?",
+                "How many bridges by Anton Reeve are there?",
+            ),
+            (
+                "How many stone bridges by Ilse Brandvik are there?",
+                "",
+                "And the iron ones by Anton Reeve?",
+                "How many iron bridges by Anton Reeve are there?",
+            ),
+            ("How do I read a log?", "", "And on errors?", "On errors (How do I read a log)?"),
+            (
+                "In which town was the engineer of Marrow Bridge born?",
+                "Hallowmere",
+                "Where did she study?",
+                "Where did the engineer of Marrow Bridge study?",
+            ),
+        ]
+    ),
 )
 async def test_without_a_model_the_earlier_question_is_not_asked_again(
     valley: KnowledgeBase, asked: str, answer: str, follow_up: str, alone: str | None

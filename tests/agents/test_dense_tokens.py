@@ -20,7 +20,7 @@ from clew.testing.fakes import ScriptedChat
 from clew.testing.stub_endpoint import StubEndpoint
 from clew.testing.stub_responses import Fault
 from clew.types import Usage
-from conftest import OpenFilled, document, stream
+from conftest import OpenFilled, document, one_in_three, stream
 
 WINDOW = 2048
 REPLY = 400  # tokens of a reply, less than any prompt reserves
@@ -75,7 +75,7 @@ async def ask(
     return answer, sent
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", one_in_three(RECIPES))
 async def test_a_prompt_that_is_too_long_is_sent_again_shorter(
     wordy: KnowledgeBase, recipe: str
 ) -> None:

@@ -16,6 +16,7 @@ from clew.recipes.registry import RECIPES, resolve_recipe
 from clew.retrieve.step import Chain
 from clew.testing.fakes import AgentScript
 from clew.types import Found
+from conftest import one_in_three
 
 ODD = "Tell me the birth town of the person behind Marrow Bridge, please."
 EVERY = ("reader", "steps", "graphsearch", "youtu", "rograg", "graph-r1", "react", "ircot", "llm")
@@ -74,7 +75,7 @@ def good(**more: Any) -> AgentScript:
     )
 
 
-@pytest.mark.parametrize("agent", EVERY)
+@pytest.mark.parametrize("agent", one_in_three(EVERY))
 @pytest.mark.parametrize("question", [ASKED, ODD], ids=["shape", "odd"])
 async def test_a_good_model_gives_a_cited_answer(ask: Ask, agent: str, question: str) -> None:
     answer = await ask(good(), question, recipe=f"{agent}+clew")
@@ -87,7 +88,7 @@ async def test_a_good_model_gives_a_cited_answer(ask: Ask, agent: str, question:
     assert answer.complete
 
 
-@pytest.mark.parametrize("agent", EVERY)
+@pytest.mark.parametrize("agent", one_in_three(EVERY))
 async def test_nonsense_is_never_a_crash_and_never_a_citation(ask: Ask, agent: str) -> None:
     for said in ("", "la la la", "{", '{"answer": 5}'):
         answer = await ask(lambda _, said=said: said, ODD, recipe=f"{agent}+clew", mode="reject")

@@ -41,7 +41,7 @@ def failing(good_for: int, error: Exception = DOWN) -> Callable[[Any], str]:
 
 @pytest.mark.parametrize("agent", ["graphsearch", "youtu", "rograg", "graph-r1", "react", "ircot"])
 @pytest.mark.parametrize("mode", ["open", "reject"])
-@pytest.mark.parametrize("good_for", [1, 2, 3])
+@pytest.mark.parametrize("good_for", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 async def test_an_endpoint_that_fails_midway_leaves_the_best_so_far(
     ask: Ask, agent: str, mode: str, good_for: int
 ) -> None:

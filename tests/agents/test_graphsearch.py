@@ -13,6 +13,7 @@ from clew.engine import KnowledgeBase
 from clew.recipes.agents import AGENTS
 from clew.recipes.registry import resolve_recipe
 from clew.testing.fakes import AgentScript
+from conftest import one_in_three
 
 ODD = "Tell me the birth town of the person behind Marrow Bridge, please."
 
@@ -216,7 +217,9 @@ async def test_what_can_be_filled_of_a_plan_is_asked(ask: Ask) -> None:
     assert asked == ["Who is the designer of Marrow Bridge?", "Where was Ilse Brandvik born?"]
 
 
-@pytest.mark.parametrize("said", ["lorem ipsum", "[1, 2, 3]", '{"a":' * 50, "null", ""])
+@pytest.mark.parametrize(
+    "said", one_in_three(["lorem ipsum", "[1, 2, 3]", '{"a":' * 50, "null", ""])
+)
 @pytest.mark.parametrize("mode", ["open", "reject"])
 async def test_what_cannot_be_read_stays_within_the_plan_of_calls(
     ask: Ask, said: str, mode: str

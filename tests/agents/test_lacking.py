@@ -8,6 +8,7 @@ from clew.agents.answering.exact_terms import defines_term, misses_value
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
+from conftest import one_in_three
 
 MANUAL = """# Kiln 40
 
@@ -52,12 +53,14 @@ async def test_a_short_code_chooses_its_row(base: KnowledgeBase) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "How do I clean the thermostat?",
-        "What is raku glazing?",
-        "Who is the treasurer of Tarn Works?",
-        "What is the default of kiln_speed?",
-    ],
+    one_in_three(
+        [
+            "How do I clean the thermostat?",
+            "What is raku glazing?",
+            "Who is the treasurer of Tarn Works?",
+            "What is the default of kiln_speed?",
+        ]
+    ),
 )
 async def test_what_no_quote_says_has_no_confidence(base: KnowledgeBase, question: str) -> None:
     assert (await base.ask(question)).confidence < 0.5

@@ -11,6 +11,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.reader.span_reader import READER_FILE, find_reader
 from clew.testing.hashed_kb import open_hashed
+from conftest import one_in_three
 
 NOTES = """# Ferry office
 
@@ -129,11 +130,13 @@ OTHER = "Halden Print, Ister Ferries, Juno Optics, Karst Stone, Lumo Lamps"
 @needs_reader
 @pytest.mark.parametrize(
     ("question", "begins"),
-    [
-        ("Which companies sponsored the Ome Valley Race?", ""),
-        ("List all sponsors of the Ome Valley Race.", ""),
-        ("How many sponsors has the Ome Valley Race had?", "12"),
-    ],
+    one_in_three(
+        [
+            ("Which companies sponsored the Ome Valley Race?", ""),
+            ("List all sponsors of the Ome Valley Race.", ""),
+            ("How many sponsors has the Ome Valley Race had?", "12"),
+        ]
+    ),
 )
 async def test_pages_that_say_one_item_each_make_one_list(
     tmp_path: Path, question: str, begins: str

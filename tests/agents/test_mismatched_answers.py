@@ -8,7 +8,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
 from clew.text.sentences import sentence_spans
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 SHEET = """# Lapwing pumps: sheet
 
@@ -61,17 +61,19 @@ async def kb(tmp_path: Path) -> KnowledgeBase:
 
 @pytest.mark.parametrize(
     ("question", "named"),
-    [
-        ("What is the flow of the P3?", "40 litres"),
-        ("what is the flow of the p3 max", "75 litres"),
-        ("How heavy is the P3 Max?", "9 kg"),
-        ("What does the P3 cost?", "180 euros"),
-        ("What does fault F11 mean?", "the filter is blocked"),
-        ("Why do I get F12?", "the pump runs dry"),
-        ("I got f11. What is wrong?", "the filter is blocked"),
-        ("What should I do about F12?", "lower the hose"),
-        ("Which option sets the seconds between two runs?", "--pause"),
-    ],
+    one_in_three(
+        [
+            ("What is the flow of the P3?", "40 litres"),
+            ("what is the flow of the p3 max", "75 litres"),
+            ("How heavy is the P3 Max?", "9 kg"),
+            ("What does the P3 cost?", "180 euros"),
+            ("What does fault F11 mean?", "the filter is blocked"),
+            ("Why do I get F12?", "the pump runs dry"),
+            ("I got f11. What is wrong?", "the filter is blocked"),
+            ("What should I do about F12?", "lower the hose"),
+            ("Which option sets the seconds between two runs?", "--pause"),
+        ]
+    ),
 )
 async def test_the_cell_that_is_asked_for_is_named(
     kb: KnowledgeBase, question: str, named: str
@@ -83,15 +85,17 @@ async def test_the_cell_that_is_asked_for_is_named(
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "What colour is the P3?",
-        "How many speeds does the P3 Max have?",
-        "What is the weight of the hose?",
-        "How do I replace the motor?",
-        "When was the Tilbeck depot opened?",
-        "Who leads the Tilbeck depot?",
-        "Quand Wanda Strome est-elle née ?",
-    ],
+    one_in_three(
+        [
+            "What colour is the P3?",
+            "How many speeds does the P3 Max have?",
+            "What is the weight of the hose?",
+            "How do I replace the motor?",
+            "When was the Tilbeck depot opened?",
+            "Who leads the Tilbeck depot?",
+            "Quand Wanda Strome est-elle née ?",
+        ]
+    ),
 )
 async def test_what_is_said_of_another_thing_is_no_answer(kb: KnowledgeBase, question: str) -> None:
     answer = await kb.ask(question, mode="reject")
@@ -124,14 +128,16 @@ This agreement between Norvik Ltd and Tellmar GmbH starts on 1 March 2023 and ru
 
 @pytest.mark.parametrize(
     ("question", "told"),
-    [
-        ("When does the upkeep contract begin?", "1 June 2022"),
-        ("When does the upkeep contract start?", "1 June 2022"),
-        ("When does the upkeep contract end?", "31 May 2025"),
-        ("When was the upkeep contract signed?", "4 May 2022"),
-        ("When does the agreement between Norvik and Tellmar start?", "1 March 2023"),
-        ("When does the agreement between Norvik and Tellmar end?", ""),
-    ],
+    one_in_three(
+        [
+            ("When does the upkeep contract begin?", "1 June 2022"),
+            ("When does the upkeep contract start?", "1 June 2022"),
+            ("When does the upkeep contract end?", "31 May 2025"),
+            ("When was the upkeep contract signed?", "4 May 2022"),
+            ("When does the agreement between Norvik and Tellmar start?", "1 March 2023"),
+            ("When does the agreement between Norvik and Tellmar end?", ""),
+        ]
+    ),
 )
 def test_the_date_of_the_end_that_is_asked_for_is_told(
     tmp_path: Path, question: str, told: str

@@ -13,6 +13,7 @@ from clew.reader.span_reader import find_reader
 from clew.testing.hashed_kb import open_hashed
 from clew.text.places import find_units
 from clew.types import Passage
+from conftest import one_in_three
 
 MANUAL = """# Server settings
 
@@ -58,12 +59,17 @@ async def kb(tmp_path: Path) -> KnowledgeBase:
 
 @pytest.mark.parametrize(
     ("question", "quoted"),
-    [
-        ("How large is the pool_size of the server by default?", "pool_size (integer)\n:   Sets"),
-        ("What is the limit of the name length?", "| Item: name length | Limit: 63 bytes |"),
-        ("How do I upgrade the server?", "1. Stop it.\n2. Copy the data folder.\n3. Start"),
-        ("What do I run to check afterwards?", "Run the check afterwards:\n\n```\ncheck --all"),
-    ],
+    one_in_three(
+        [
+            (
+                "How large is the pool_size of the server by default?",
+                "pool_size (integer)\n:   Sets",
+            ),
+            ("What is the limit of the name length?", "| Item: name length | Limit: 63 bytes |"),
+            ("How do I upgrade the server?", "1. Stop it.\n2. Copy the data folder.\n3. Start"),
+            ("What do I run to check afterwards?", "Run the check afterwards:\n\n```\ncheck --all"),
+        ]
+    ),
 )
 async def test_what_answers_is_quoted_as_a_unit(
     kb: KnowledgeBase, question: str, quoted: str

@@ -20,7 +20,8 @@ from conftest import document, stream
 HERE = Path(__file__).parent / "recorded"
 ROWS = load_rows(HERE / "replies.jsonl") if (HERE / "replies.jsonl").exists() else []
 RECIPES = sorted({row["recipe"] for row in ROWS})
-HEAVY = ("graphsearch+clew", "ircot+clew", "steps+clew", "youtu+clew")  # most of the time of all
+HEAVY = tuple(f"{one}+clew" for one in "graphsearch ircot rograg react steps youtu".split())
+"""Most of the time of all."""
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.testing.fakes import AgentScript
 from clew.types import Evidence
-from conftest import OpenFilled, document, stream
+from conftest import OpenFilled, document, one_in_three, stream
 
 PAGES = {
     "Ada Brink": "Ada Brink was a surveyor. She was born in Ribe. One book says: born in Odense.",
@@ -200,7 +200,7 @@ UNRELIABLE = {
 
 @pytest.mark.parametrize("mode", ["open", "reject"])
 @pytest.mark.parametrize("recipe", ["clew", "steps-plan"])
-@pytest.mark.parametrize("model", UNRELIABLE.values(), ids=UNRELIABLE)
+@pytest.mark.parametrize("model", one_in_three(UNRELIABLE.values()), ids=UNRELIABLE)
 async def test_an_unreliable_model_is_no_worse_than_none(
     works: KnowledgeBase, model: Any, recipe: str, mode: Mode
 ) -> None:

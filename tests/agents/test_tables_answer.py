@@ -14,7 +14,7 @@ from clew.agents.tables.parse import parse_question
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.words import is_same_word, load_operators, split_question
 from clew.ingest.build import SAVED_TABLES_KIND
-from conftest import KnowledgeBase, OpenFilled, document, open_tables, stream
+from conftest import KnowledgeBase, OpenFilled, document, one_in_three, open_tables, stream
 
 pytestmark = pytest.mark.usefixtures("rules_only")
 
@@ -248,22 +248,24 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [
-        ("Who earns the most?", "Ivo Marsh"),
-        ("Who earns more, Dana Petrov or Lena Okafor?", "Dana Petrov"),
-        ("Which product is cheapest?", "Tripod"),
-        ("How many goods cost more than 70?", "1"),
-        ("Which product is cheaper than 100?", "Tripod"),
-        ("Who is the oldest?", "Lena Okafor"),
-        ("Who is youngest?", "Ivo Marsh"),
-        ("How many staff are older than 40?", "2"),
-        ("Who is younger than 30?", "Ivo Marsh"),
-        ("Who is older, Dana Petrov or Lena Okafor?", "Lena Okafor"),
-        ("Which department pays best?", "Optics"),
-        ("How many staff are in Sofia or Lund?", "3"),
-        ("Who owns the most expensive product?", "Dana Petrov"),
-        ("What is the department of the owner of the Tripod?", "Sales"),
-    ],
+    one_in_three(
+        [
+            ("Who earns the most?", "Ivo Marsh"),
+            ("Who earns more, Dana Petrov or Lena Okafor?", "Dana Petrov"),
+            ("Which product is cheapest?", "Tripod"),
+            ("How many goods cost more than 70?", "1"),
+            ("Which product is cheaper than 100?", "Tripod"),
+            ("Who is the oldest?", "Lena Okafor"),
+            ("Who is youngest?", "Ivo Marsh"),
+            ("How many staff are older than 40?", "2"),
+            ("Who is younger than 30?", "Ivo Marsh"),
+            ("Who is older, Dana Petrov or Lena Okafor?", "Lena Okafor"),
+            ("Which department pays best?", "Optics"),
+            ("How many staff are in Sofia or Lund?", "3"),
+            ("Who owns the most expensive product?", "Dana Petrov"),
+            ("What is the department of the owner of the Tripod?", "Sales"),
+        ]
+    ),
 )
 def test_words_that_mean_a_column_are_understood(office: clew.Kb, question: str, said: str) -> None:
     answer = office.ask(question)

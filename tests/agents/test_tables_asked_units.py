@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import clew
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 BARRELS = """cask,cellar,contents_litres,weight_kg,price_eur
 Alder,north,225,260,900
@@ -23,14 +23,16 @@ def casks(tmp_path: Path) -> Iterator[clew.Kb]:
 
 @pytest.mark.parametrize(
     ("question", "told"),
-    [
-        ("What is the weight of Cedar in tonnes?", "1.35 tonnes"),
-        ("What are the contents of Birch in hectolitres?", "5 hectolitres"),
-        ("What is the total weight of the casks in tonnes?", "2.17 tonnes"),
-        ("Which casks have contents above 4 hectolitres?", "Birch, Cedar"),
-        ("What is the weight of Alder in kilograms?", "260 kg"),
-        ("What are the contents of Cedar in cubic metres?", "1.2 cubic metres"),
-    ],
+    one_in_three(
+        [
+            ("What is the weight of Cedar in tonnes?", "1.35 tonnes"),
+            ("What are the contents of Birch in hectolitres?", "5 hectolitres"),
+            ("What is the total weight of the casks in tonnes?", "2.17 tonnes"),
+            ("Which casks have contents above 4 hectolitres?", "Birch, Cedar"),
+            ("What is the weight of Alder in kilograms?", "260 kg"),
+            ("What are the contents of Cedar in cubic metres?", "1.2 cubic metres"),
+        ]
+    ),
 )
 def test_a_unit_of_the_same_kind_is_converted(casks: clew.Kb, question: str, told: str) -> None:
     answer = casks.ask(question)

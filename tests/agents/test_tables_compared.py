@@ -6,6 +6,7 @@ import pytest
 
 import clew
 from clew.api import Kb
+from conftest import one_in_three
 
 LIFTS = """lift,valley,metres,cabins,built
 Almbahn,Ober,820,40,1998
@@ -47,16 +48,18 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kb]:
 
 @pytest.mark.parametrize(
     ("question", "expected"),
-    [
-        ("How many cabins more does Gratbahn have than Almbahn?", "24"),
-        ("How many more cabins does Gratbahn have than Almbahn?", "24"),
-        ("Does Talbahn have more cabins than Seelift?", "Yes"),
-        ("Does Waldlift have more cabins than Seelift?", "No"),
-        ("Was Seelift built before Talbahn?", "Yes"),
-        ("Is Gratbahn the lift with the most cabins?", "Yes"),
-        ("Is Ober the valley with the most lifts?", "No"),
-        ("Did Jelena Orr ride more often than Sami Quint?", "Yes"),
-    ],
+    one_in_three(
+        [
+            ("How many cabins more does Gratbahn have than Almbahn?", "24"),
+            ("How many more cabins does Gratbahn have than Almbahn?", "24"),
+            ("Does Talbahn have more cabins than Seelift?", "Yes"),
+            ("Does Waldlift have more cabins than Seelift?", "No"),
+            ("Was Seelift built before Talbahn?", "Yes"),
+            ("Is Gratbahn the lift with the most cabins?", "Yes"),
+            ("Is Ober the valley with the most lifts?", "No"),
+            ("Did Jelena Orr ride more often than Sami Quint?", "Yes"),
+        ]
+    ),
 )
 def test_what_is_named_is_compared(tables: Kb, question: str, expected: str) -> None:
     found = tables.ask(question)

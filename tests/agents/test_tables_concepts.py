@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 pytestmark = pytest.mark.usefixtures("rules_only")
 
@@ -31,21 +31,23 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [
-        ("How much revenue did we make from lighting?", "180"),
-        ("Which category brings in the least money?", "lighting"),
-        ("Which product sells best?", "Wall Lamp"),
-        ("How many items were sold in total?", "8"),
-        ("How many sales came in during March 2024?", "2"),
-        ("Which sales are worth more than 100?", "S-1, S-2"),
-        ("Who earns more than 50000?", "Ana Reyes, Bo Lind"),
-        ("Who is Cy Nash's boss?", "Bo Lind"),
-        ("Does Bo Lind work from home?", "No"),
-        ("What was the highest temperature measured?", "19.5"),
-        ("Average humidity in the cellar?", "70"),
-        ("Where is PX03?", "Roof"),
-        ("Which probes have less than 20 percent battery?", "PX01, PX04"),
-    ],
+    one_in_three(
+        [
+            ("How much revenue did we make from lighting?", "180"),
+            ("Which category brings in the least money?", "lighting"),
+            ("Which product sells best?", "Wall Lamp"),
+            ("How many items were sold in total?", "8"),
+            ("How many sales came in during March 2024?", "2"),
+            ("Which sales are worth more than 100?", "S-1, S-2"),
+            ("Who earns more than 50000?", "Ana Reyes, Bo Lind"),
+            ("Who is Cy Nash's boss?", "Bo Lind"),
+            ("Does Bo Lind work from home?", "No"),
+            ("What was the highest temperature measured?", "19.5"),
+            ("Average humidity in the cellar?", "70"),
+            ("Where is PX03?", "Roof"),
+            ("Which probes have less than 20 percent battery?", "PX01, PX04"),
+        ]
+    ),
 )
 def test_other_words_than_the_columns_are_understood(
     shop: clew.Kb, question: str, said: str

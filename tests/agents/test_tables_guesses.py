@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 pytestmark = pytest.mark.usefixtures("rules_only")
 
@@ -31,18 +31,20 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [
-        ("Who borrowed Dune?", "Carla Dietz"),
-        ("Which loans were not returned?", "2, 3"),
-        ("Who lives in Oak Lane?", "Carla Dietz"),
-        ("How many points did Valby score at home?", "49"),
-        ("How many away points did Valby score?", "31"),
-        ("Who umpired the round on 2024-01-13?", "Bech"),
-        ("What is the most expensive book?", "Dune"),
-        ("What is the price of the cheapest book?", "11"),
-        ("Which animals have not been adopted?", "Rex, Mimi, Hops"),
-        ("Which vet looks after Hops?", "Dr. Abel"),
-    ],
+    one_in_three(
+        [
+            ("Who borrowed Dune?", "Carla Dietz"),
+            ("Which loans were not returned?", "2, 3"),
+            ("Who lives in Oak Lane?", "Carla Dietz"),
+            ("How many points did Valby score at home?", "49"),
+            ("How many away points did Valby score?", "31"),
+            ("Who umpired the round on 2024-01-13?", "Bech"),
+            ("What is the most expensive book?", "Dune"),
+            ("What is the price of the cheapest book?", "11"),
+            ("Which animals have not been adopted?", "Rex, Mimi, Hops"),
+            ("Which vet looks after Hops?", "Dr. Abel"),
+        ]
+    ),
 )
 def test_roles_links_and_scattered_names_are_read(mixed: clew.Kb, question: str, said: str) -> None:
     answer = mixed.ask(question)
@@ -52,14 +54,16 @@ def test_roles_links_and_scattered_names_are_read(mixed: clew.Kb, question: str,
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "How many parrots are among the pets?",
-        "How many sofas are there?",
-        "What medicine does Rex get?",
-        "Who teaches the flute?",
-        "Which books were stolen?",
-        "What does Juno smell like?",
-    ],
+    one_in_three(
+        [
+            "How many parrots are among the pets?",
+            "How many sofas are there?",
+            "What medicine does Rex get?",
+            "Who teaches the flute?",
+            "Which books were stolen?",
+            "What does Juno smell like?",
+        ]
+    ),
 )
 def test_a_word_that_nothing_accounts_for_is_not_told_with_confidence(
     mixed: clew.Kb, question: str

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 JOINS = """# Join algorithms
 
@@ -34,16 +34,18 @@ BUDGET = "Item,Planned,Actual,Owner\nTyres,120,134,Alma\nFuel,980,1105,Sofie\nTo
 
 @pytest.mark.parametrize(
     ("question", "expected"),
-    [
-        ("Which is faster, Otter or Merge?", "Otter"),
-        ("Which is slower, Hash or Otter?", "Hash"),
-        ("Is Otter faster than Merge?", "Yes"),
-        ("How much faster is Otter than Merge?", "79 s"),
-        ("Which system is the fastest?", "Otter"),
-        ("Which is longer, Svala or Lom?", "Lom"),
-        ("Is Svala cheaper than Lom?", "No"),
-        ("How much longer is Lom than Svala?", "2.6 m"),
-    ],
+    one_in_three(
+        [
+            ("Which is faster, Otter or Merge?", "Otter"),
+            ("Which is slower, Hash or Otter?", "Hash"),
+            ("Is Otter faster than Merge?", "Yes"),
+            ("How much faster is Otter than Merge?", "79 s"),
+            ("Which system is the fastest?", "Otter"),
+            ("Which is longer, Svala or Lom?", "Lom"),
+            ("Is Svala cheaper than Lom?", "No"),
+            ("How much longer is Lom than Svala?", "2.6 m"),
+        ]
+    ),
 )
 def test_table_in_a_document_is_compared_as_a_file_is(
     tmp_path: Path, question: str, expected: str
@@ -62,13 +64,15 @@ def test_difference_that_has_the_other_direction_is_not_told(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("question", "expected"),
-    [
-        ("How many offices are there?", "1"),
-        ("How many halls are there?", "1"),
-        ("How many labs do we have?", "2"),
-        ("How many bookings were for labs?", "20"),
-        ("How many seats do the labs have?", "36"),
-    ],
+    one_in_three(
+        [
+            ("How many offices are there?", "1"),
+            ("How many halls are there?", "1"),
+            ("How many labs do we have?", "2"),
+            ("How many bookings were for labs?", "20"),
+            ("How many seats do the labs have?", "36"),
+        ]
+    ),
 )
 def test_noun_behind_how_many_says_whose_rows_are_counted(
     tmp_path: Path, question: str, expected: str
@@ -111,14 +115,16 @@ COSTS = """<html><body><h1>Budget 2024</h1><p>Planned and actual costs in euros.
 
 @pytest.mark.parametrize(
     ("question", "expected", "rows"),
-    [
-        ("What is the total of price times quantity of all goods?", "2663", 4),
-        ("Which items have a quantity below the reorder level?", "Chair, Shelf", 2),
-        ("How many items does Osten supply?", "2", 2),
-        ("Which item supplied by Osten has the lowest quantity?", "Desk", 1),
-        ("What is the difference between planned and actual costs of Sales?", "150", 1),
-        ("Which departments have an actual above the planned?", "Sales, Research", 2),
-    ],
+    one_in_three(
+        [
+            ("What is the total of price times quantity of all goods?", "2663", 4),
+            ("Which items have a quantity below the reorder level?", "Chair, Shelf", 2),
+            ("How many items does Osten supply?", "2", 2),
+            ("Which item supplied by Osten has the lowest quantity?", "Desk", 1),
+            ("What is the difference between planned and actual costs of Sales?", "150", 1),
+            ("Which departments have an actual above the planned?", "Sales, Research", 2),
+        ]
+    ),
 )
 def test_rows_in_a_document_are_counted_and_chosen_as_in_a_file(
     tmp_path: Path, question: str, expected: str, rows: int

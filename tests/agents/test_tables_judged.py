@@ -21,7 +21,7 @@ from clew.agents.tables.wording import say_query
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.word_scorer import WordScorer
-from conftest import place_tables
+from conftest import one_in_three, place_tables
 
 SHIPS = """ship,launched,length_m,yard,insured,crew,home
 Aurelia,1998-04-02,120,Korsund Works,yes,24,Tarvik
@@ -48,14 +48,20 @@ def make_ships() -> Table:
 
 @pytest.mark.parametrize(
     ("question", "phrases", "answer"),
-    [
-        ("What's the biggest one?", ["ship (", "highest length m", "ship with the"], "Delphine"),
-        ("anything uninsured", ["ship (", "insured is no"], "Eider, Cormorant"),
-        ("ships nobody mans", ["ship (", "no crew"], "Cormorant"),
-        ("who built most of them", ["yard (", "most rows"], "Korsund Works"),
-        ("where do several lie", ["home with more than"], "Tarvik, Korsund"),
-        ("afloat before 1999?", ["ship (", "launched before 1999"], "Aurelia, Eider"),
-    ],
+    one_in_three(
+        [
+            (
+                "What's the biggest one?",
+                ["ship (", "highest length m", "ship with the"],
+                "Delphine",
+            ),
+            ("anything uninsured", ["ship (", "insured is no"], "Eider, Cormorant"),
+            ("ships nobody mans", ["ship (", "no crew"], "Cormorant"),
+            ("who built most of them", ["yard (", "most rows"], "Korsund Works"),
+            ("where do several lie", ["home with more than"], "Tarvik, Korsund"),
+            ("afloat before 1999?", ["ship (", "launched before 1999"], "Aurelia, Eider"),
+        ]
+    ),
 )
 async def test_what_the_scorer_finds_asked_is_computed(
     ships: KnowledgeBase, question: str, phrases: list[str], answer: str

@@ -12,6 +12,7 @@ from clew.agents.tables.wording import say_column
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.word_scorer import WordScorer
+from conftest import one_in_three
 
 FILES = {
     "kilns.csv": "kiln_id,name,fuel,volume_l\nK1,Big Bertha,gas,900\nK2,Ember,wood,400\n"
@@ -41,11 +42,13 @@ def make_table(name: str) -> Table:
 
 @pytest.mark.parametrize(
     ("question", "phrases", "answer"),
-    [
-        ("which one stayed cold", [], "Anvil"),
-        ("cold all march 2024", ["firings: where fired on in march 2024"], "Spark, Anvil"),
-        ("gas ones that stayed cold", ["kilns: where fuel is gas"], "Anvil"),
-    ],
+    one_in_three(
+        [
+            ("which one stayed cold", [], "Anvil"),
+            ("cold all march 2024", ["firings: where fired on in march 2024"], "Spark, Anvil"),
+            ("gas ones that stayed cold", ["kilns: where fuel is gas"], "Anvil"),
+        ]
+    ),
 )
 async def test_rows_that_none_refers_to_are_told(
     pottery: KnowledgeBase, question: str, phrases: list[str], answer: str

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
+from conftest import one_in_three
 
 REPAIRS = """repair,customer,bike,received,collected,parts_cost
 R1,Ann Hall,cargo bike,2025-06-02,2025-06-05,40
@@ -57,12 +58,14 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, clew.Kb
 
 @pytest.mark.parametrize(
     ("log", "question", "told", "beside"),
-    [
-        ("repairs", "How many bikes were received in June?", "3", "2 different"),
-        ("repairs", "How many bikes have not been collected yet?", "3", "2 different"),
-        ("repairs", "How many different bikes were received in June?", "2", ""),
-        ("repairs", "How many customers came in June?", "2", "in 3 rows"),
-    ],
+    one_in_three(
+        [
+            ("repairs", "How many bikes were received in June?", "3", "2 different"),
+            ("repairs", "How many bikes have not been collected yet?", "3", "2 different"),
+            ("repairs", "How many different bikes were received in June?", "2", ""),
+            ("repairs", "How many customers came in June?", "2", "in 3 rows"),
+        ]
+    ),
 )
 def test_rows_are_counted_where_each_is_a_thing_of_a_kind_and_both_counts_are_told(
     logs: dict[str, clew.Kb], log: str, question: str, told: str, beside: str

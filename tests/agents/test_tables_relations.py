@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 pytestmark = pytest.mark.usefixtures("rules_only")
 
@@ -72,11 +72,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "How many sheep live in Asp?",
-        "How many looms did Ida Moe sell?",
-        "How many hays were there?",
-    ],
+    one_in_three(
+        [
+            "How many sheep live in Asp?",
+            "How many looms did Ida Moe sell?",
+            "How many hays were there?",
+        ]
+    ),
 )
 def test_a_part_of_a_value_or_an_unknown_deed_is_not_told(shop: clew.Kb, question: str) -> None:
     answer = shop.ask(question)

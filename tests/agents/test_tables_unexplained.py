@@ -3,6 +3,7 @@
 import pytest
 
 import clew
+from conftest import one_in_three
 
 VANS = """van_id,van,garage,bought
 V1,Robin,Leith,2015
@@ -49,12 +50,14 @@ def test_free_words_are_no_condition_and_the_noun_says_what_is_counted(
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "Which town was bombed most?",
-        "How many vans were stolen in 2025?",
-        "How many vans crashed in 2025?",
-        "Who is the lessee?",
-    ],
+    one_in_three(
+        [
+            "Which town was bombed most?",
+            "How many vans were stolen in 2025?",
+            "How many vans crashed in 2025?",
+            "Who is the lessee?",
+        ]
+    ),
 )
 def test_a_deed_that_no_column_tells_of_costs_confidence(vans: clew.Kb, question: str) -> None:
     answer = vans.ask(question)

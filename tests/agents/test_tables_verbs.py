@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
-from conftest import open_tables
+from conftest import one_in_three, open_tables
 
 pytestmark = pytest.mark.usefixtures("rules_only")
 
@@ -30,21 +30,23 @@ def trips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [
-        ("Which guide had the most tours?", "Ida Brandt"),
-        ("Which guide led tour 2?", "Leo Castro"),
-        ("Which guide never led a tour?", "Noor Aziz"),
-        ("Which animal was seen most often?", "mule"),
-        ("How many tours took place in March 2024?", "2"),
-        ("How many animals carried a load of more than 100 kg?", "2"),
-        ("What do the guides in Climbing earn together?", "4500 EUR"),
-        ("What was the length of tour 3?", "22 km"),
-        ("List the Norwegian huts", "Alva, Dalen"),
-        ("What is the average altitude of the Norwegian huts?", "920"),
-        ("Which hut was repaired last?", "Brek"),
-        ("Which hut has gone longest without repair?", "Cima"),
-        ("How many huts are above 1000 m?", "2"),
-    ],
+    one_in_three(
+        [
+            ("Which guide had the most tours?", "Ida Brandt"),
+            ("Which guide led tour 2?", "Leo Castro"),
+            ("Which guide never led a tour?", "Noor Aziz"),
+            ("Which animal was seen most often?", "mule"),
+            ("How many tours took place in March 2024?", "2"),
+            ("How many animals carried a load of more than 100 kg?", "2"),
+            ("What do the guides in Climbing earn together?", "4500 EUR"),
+            ("What was the length of tour 3?", "22 km"),
+            ("List the Norwegian huts", "Alva, Dalen"),
+            ("What is the average altitude of the Norwegian huts?", "920"),
+            ("Which hut was repaired last?", "Brek"),
+            ("Which hut has gone longest without repair?", "Cima"),
+            ("How many huts are above 1000 m?", "2"),
+        ]
+    ),
 )
 def test_verbs_and_keys_are_understood(trips: clew.Kb, question: str, said: str) -> None:
     answer = trips.ask(question)
@@ -53,14 +55,16 @@ def test_verbs_and_keys_are_understood(trips: clew.Kb, question: str, said: str)
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "Which guide trained Leo Castro?",
-        "How many French huts are there?",
-        "Where does Ida Brandt shop?",
-        "Which machine cost the most?",
-        "How many huts burned in 2019?",
-        "Which hut was besieged most often?",
-    ],
+    one_in_three(
+        [
+            "Which guide trained Leo Castro?",
+            "How many French huts are there?",
+            "Where does Ida Brandt shop?",
+            "Which machine cost the most?",
+            "How many huts burned in 2019?",
+            "Which hut was besieged most often?",
+        ]
+    ),
 )
 def test_what_a_verb_or_noun_adds_is_not_ignored(trips: clew.Kb, question: str) -> None:
     assert not trips.ask(question).computed

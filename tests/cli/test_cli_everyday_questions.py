@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from in_process import clew
 
+from conftest import one_in_three
+
 FILES = {
     "kiln.md": """# Kestrel K9 kiln
 
@@ -67,11 +69,13 @@ def ask(desk: Path, question: str, mode: str = "open") -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [
-        ("Would you mind telling me what F15 means?", "Lid open"),
-        ("Do you happen to know how much the K9 weighs?", "140 kg"),
-        ("Does anybody here know how many items a reader may borrow?", "twelve"),
-    ],
+    one_in_three(
+        [
+            ("Would you mind telling me what F15 means?", "Lid open"),
+            ("Do you happen to know how much the K9 weighs?", "140 kg"),
+            ("Does anybody here know how many items a reader may borrow?", "twelve"),
+        ]
+    ),
 )
 def test_a_question_within_a_request_is_the_question(desk: Path, question: str, said: str) -> None:
     told = ask(desk, question)
@@ -79,7 +83,7 @@ def test_a_question_within_a_request_is_the_question(desk: Path, question: str, 
     assert told["confidence"] > 0.3
 
 
-@pytest.mark.parametrize("question", ["???", "Write a sonnet", "What does F99 mean?"])
+@pytest.mark.parametrize("question", one_in_three(["???", "Write a sonnet", "What does F99 mean?"]))
 def test_open_mode_names_nothing_that_is_surely_wrong(desk: Path, question: str) -> None:
     told = ask(desk, question)
     assert told["verdict"] == "refused"

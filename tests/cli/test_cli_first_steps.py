@@ -98,6 +98,7 @@ def test_a_row_that_is_skipped_is_named_by_its_line(tmp_path: Path) -> None:
     assert "skipped rows.jsonl, line 2: is not JSON" in clew("add", "rows.jsonl", cwd=tmp_path)
 
 
+@pytest.mark.slow  # a process of its own
 def test_the_history_is_kept_though_nobody_reads_the_answer(notes: Path) -> None:
     clew("add", "notes", cwd=notes)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("CLEW", "OPENAI"))}

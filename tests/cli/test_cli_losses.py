@@ -47,7 +47,7 @@ def list_arrays(here: Path) -> list[str]:
     return sorted(str(path) for path in (here / "kb" / "arrays").rglob("*"))
 
 
-@pytest.mark.parametrize("trees", [False, True])
+@pytest.mark.parametrize("trees", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_verify_keeps_the_evidence_of_lost_writes(here: Path, trees: bool) -> None:
     if trees:
         await call(here, "tree", "--grow", "--by", "dual")
@@ -67,7 +67,9 @@ async def test_verify_keeps_the_evidence_of_lost_writes(here: Path, trees: bool)
     assert "OK" in await call(here, "verify")
 
 
-@pytest.mark.parametrize("name", ["tree_level", "tree_entities_columns"])
+@pytest.mark.parametrize(
+    "name", ["tree_level", pytest.param("tree_entities_columns", marks=pytest.mark.slow)]
+)
 async def test_a_recipe_says_that_its_tree_was_damaged(here: Path, name: str) -> None:
     await call(here, "tree", "--grow", "--by", "dual")
     question = ("search", "Where does Oda Falk live?", "--recipe", "youtu")
@@ -83,10 +85,10 @@ async def test_a_recipe_says_that_its_tree_was_damaged(here: Path, name: str) ->
 @pytest.mark.parametrize(
     "kind",
     [
-        *("label", "community"),
+        "label",
         *(
             pytest.param(one, marks=pytest.mark.slow)
-            for one in ("resolution", "manifest", "arrival")
+            for one in ("community", "resolution", "manifest", "arrival")
         ),
     ],
 )
@@ -103,7 +105,7 @@ async def test_lost_values_are_told_by_kind(here: Path, kind: str) -> None:
     assert "OK" in await call(here, "verify")
 
 
-@pytest.mark.parametrize("kind", ["resolution", "manifest"])
+@pytest.mark.parametrize("kind", ["manifest", pytest.param("resolution", marks=pytest.mark.slow)])
 async def test_lost_settings_are_noticed_before_an_answer(here: Path, kind: str) -> None:
     await call(here, "join", "Ilse Brandvik", "Oda Falk")
     with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
@@ -200,7 +202,7 @@ def run_clew(here: Path, *words: str) -> str:
     return " ".join((done.stdout + done.stderr).split())
 
 
-@pytest.mark.parametrize("arrays", [True, False])
+@pytest.mark.parametrize("arrays", [True, pytest.param(False, marks=pytest.mark.slow)])
 async def test_a_database_that_is_gone_is_told_alike_by_every_command(
     here: Path, arrays: bool
 ) -> None:
@@ -217,7 +219,10 @@ async def test_a_database_that_is_gone_is_told_alike_by_every_command(
     assert "OK" in await call(here, "verify")
 
 
-@pytest.mark.parametrize("key", ["arrays", "rows of manifest", "rows of arrival"])
+@pytest.mark.parametrize(
+    "key",
+    [*("arrays", "rows of manifest"), pytest.param("rows of arrival", marks=pytest.mark.slow)],
+)
 async def test_a_lost_row_of_the_checks_themselves_is_told(here: Path, key: str) -> None:
     with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
         assert db.execute("DELETE FROM meta WHERE key = ?", (key,)).rowcount

@@ -42,12 +42,12 @@ from clew.evaluate.summary import RecipeReport
 from clew.recipes.agents import AGENTS
 from clew.recipes.registry import RECIPES
 from clew.types import Evidence, NamedEntity, Passage, Route
-from conftest import OpenFilled, document, stream
+from conftest import OpenFilled, document, one_in_three, stream
 
 TEXT_METRICS = (*SHORT_METRICS, *SET_METRICS, *FULL_METRICS)
 MODES: tuple[Mode, ...] = get_args(Mode)
-QUICK_MODES = (MODES[:1], MODES[1:])
-"""By turns: each recipe is run in one mode, and in the others by `make test-all`."""
+QUICK_MODES = (MODES[:1], MODES[1:], (), ())
+"""By turns: half of the recipes are run in one mode, and all in all modes by `make test-all`."""
 ANSWERS = (*TEXT_METRICS, *CHOICE_METRICS, "reversion", "hits@1", "hits@10", "answer-mrr")
 ASKED = ("naive", "clew", "graph-r1", "react", "ircot", "graphsearch", "youtu", "rograg")
 # No documents are read, or not without an endpoint that embeds.
@@ -89,7 +89,7 @@ def find_missed(records: Sequence[Record]) -> dict[tuple[str, str], tuple[float,
 @pytest.mark.parametrize(
     ("recipe", "mode"),
     [
-        pytest.param(recipe, mode, marks=() if mode in QUICK_MODES[at % 2] else pytest.mark.slow)
+        pytest.param(recipe, mode, marks=() if mode in QUICK_MODES[at % 4] else pytest.mark.slow)
         for at, recipe in enumerate(ASKED)
         for mode in MODES
     ],
@@ -120,7 +120,7 @@ class InOrder:
         return -np.arange(len(texts), dtype=np.float32)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", one_in_three(MODES))
 @pytest.mark.parametrize(
     "recipes",
     [QUICK, *(pytest.param(OTHERS[at::8], marks=pytest.mark.slow) for at in range(8))],
@@ -142,7 +142,7 @@ async def test_a_perfect_model_has_full_marks_wherever_its_pages_were_found(
         assert find_missed(found) == {}, recipe
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", one_in_three(MODES))
 @pytest.mark.parametrize(
     "recipe",
     ["naive", *(pytest.param(one, marks=pytest.mark.slow) for one in ("graph-r1", "react"))],

@@ -316,6 +316,7 @@ async def test_with_few_questions_advice_goes_by_the_kind_of_corpus(valley: Know
     assert told.to_dict()["corpus"]["kind"] == LINKED_PAGES.name
 
 
+@pytest.mark.slow  # two trials; one: test_on_a_graph_the_first_answer_decides
 async def test_generated_questions_that_no_recipe_answers_decide_nothing(
     base: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from clew.index.derive import derive_arrays
 from clew.store.protocol import Addition, Arrays, Change, Tables
 from clew.testing.contracts import make_addition
 from clew.testing.hashed_kb import open_hashed
-from conftest import VALLEY, document, stream
+from conftest import VALLEY, document, one_in_three, stream
 
 TOWNS = [
     document(
@@ -62,7 +62,7 @@ class RunSent:
         return [made(*part, *more) for made, part, more in sent]
 
 
-@pytest.mark.parametrize("count", [2, 3, 16])
+@pytest.mark.parametrize("count", one_in_three([2, 3, 16]))
 async def test_parts_give_the_same_arrays(tmp_path: Path, count: int) -> None:
     embed = EmbedSettings(kinds=("chunk", "entity", "fact"))
     base = await open_hashed(Settings(kb=tmp_path / "kb", embed=embed), True)

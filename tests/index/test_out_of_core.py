@@ -110,6 +110,7 @@ async def import_graph(folder: Path, file: Path, memory: int | None) -> Arrays:
     return MappedArrays(max((folder / "arrays").iterdir(), key=lambda path: int(path.name)))
 
 
+@pytest.mark.slow  # of documents: test_documents_give_the_same_arrays
 @pytest.mark.parametrize("memory", [TINY, pytest.param(1_000_000, marks=pytest.mark.slow)])
 async def test_an_import_gives_the_same_arrays(tmp_path: Path, memory: int) -> None:
     file = tmp_path / "graph.tsv"

@@ -187,7 +187,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=settings.default.max_examples // 6, deadline=None)
 @given(STEPS)
 def test_any_order_gives_what_a_fresh_build_gives(
     steps: list[tuple[list[Addition], list[str]]],

@@ -137,7 +137,7 @@ async def test_a_refused_key_is_one_error_and_stops_at_once(tmp_path: Path, docs
         await base.close()
 
 
-@pytest.mark.parametrize("points", [2, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [1, pytest.param(50, marks=pytest.mark.slow)])
 async def test_kill_at_random_points_repeats_no_call(
     tmp_path: Path, docs: Path, points: int
 ) -> None:

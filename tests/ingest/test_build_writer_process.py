@@ -84,6 +84,7 @@ async def test_the_scribe_writes_the_same_knowledge_base(
             assert np.array_equal(array, other.arrays[name]), name
 
 
+@pytest.mark.slow  # three processes; one: test_the_scribe_writes_the_same_knowledge_base
 async def test_more_is_added_to_what_is_there(tmp_path: Path, hired: SimpleNamespace) -> None:
     many = _documents()
     store = await _built(tmp_path / "parts", many[: COUNT // 2])

@@ -380,7 +380,7 @@ async def embedded_texts(kb: KnowledgeBase) -> list[str]:
         return [detailed_text(one) for one in (await now.entities(keys)).values()]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=settings.default.max_examples // 6, deadline=None)
 @given(
     st.lists(EXTRACTIONS, min_size=4, max_size=4),
     st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=6),

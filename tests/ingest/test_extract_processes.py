@@ -103,6 +103,7 @@ async def test_two_processes_build_what_one_does(tmp_path: Path, corpus: Path) -
     assert find_helpers() == []
 
 
+@pytest.mark.slow  # without a kill: test_two_processes_build_what_one_does
 @pytest.mark.skipif(not HAS_PROC, reason="processes are found in /proc")
 async def test_a_killed_process_costs_nothing_but_time(tmp_path: Path, corpus: Path) -> None:
     _, content = await build(tmp_path / "one", corpus, 1)

@@ -44,7 +44,7 @@ def _opened(folder: Path) -> SqliteStore:
     return SqliteStore(folder, create=True, durable=False)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=settings.default.max_examples // 8, deadline=None)
 @given(rows=ROWS, before=st.booleans())
 async def test_the_bulk_write_leaves_what_the_ordinary_write_leaves(
     rows: list[tuple[str, str, str]], before: bool

@@ -47,7 +47,7 @@ BYTES = st.one_of(
 
 
 @pytest.mark.parametrize("suffix", [*READERS, ".xyz"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(raw=BYTES)
 async def test_any_bytes_under_any_name(suffix: str, raw: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

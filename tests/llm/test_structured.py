@@ -205,7 +205,7 @@ async def test_against_a_server_that_does_everything_wrong_nothing_is_lost():
         assert answer.value.triples == [("Ada Lovelace", "met", "Charles Babbage")]
 
 
-@pytest.mark.parametrize("fault", [GARBAGE, HUGE])
+@pytest.mark.parametrize("fault", [GARBAGE, pytest.param(HUGE, marks=pytest.mark.slow)])
 async def test_nonsense_of_any_size_is_a_parse_error_or_what_fits(fault):
     async with StubEndpoint(faults=lambda _: fault) as stub:
         chat = OpenAIChat("m", stub.base_url)

@@ -47,6 +47,7 @@ def _dump(store: CopiedStore) -> dict[str, Any]:
         }
 
 
+@pytest.mark.slow  # the arrays of both: test_it_gives_the_same_arrays_as_a_folder
 async def test_a_build_ranks_as_one_in_a_folder(shared: Settings, tmp_path: Path) -> None:
     base, folder = await _build(shared), await _build(Settings(kb=tmp_path / "kb"))
     assert await _rank(base) == await _rank(folder)

@@ -50,7 +50,9 @@ async def _replay(store: Store, changes: list[Change]) -> dict[str, Any]:
 
 
 @hypothesis_settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=hypothesis_settings.default.max_examples // 8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(CHANGES)
 def test_it_gives_the_same_arrays_as_a_folder(server: str, changes: list[Change]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from clew.engine import KnowledgeBase
 from clew.reader.query_scorer import SCORER_FILE, QueryScorer
 from clew.testing.word_scorer import WordScorer
+from conftest import one_in_three
 
 needs_scorer = pytest.mark.skipif(
     not SCORER_FILE.is_file(), reason="the scorer's weights are not installed"
@@ -37,15 +38,17 @@ async def staff(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
 @needs_scorer
 @pytest.mark.parametrize(
     ("question", "right"),
-    [
-        ("What is the mother tongue of Ida Moor?", ""),  # those whom she supervises have one
-        ("What does Mia Vance supervise?", ""),
-        ("In which office is Tom Birk?", ""),
-        ("What is the mother tongue of Leo Hart?", "Danish"),
-        ("Who supervises Leo Hart?", "Ida Moor"),
-        ("On which floor is Ida Moor's office?", "second"),
-        ("Leo Hart's boss", "Ida Moor"),
-    ],
+    one_in_three(
+        [
+            ("What is the mother tongue of Ida Moor?", ""),  # those whom she supervises have one
+            ("What does Mia Vance supervise?", ""),
+            ("In which office is Tom Birk?", ""),
+            ("What is the mother tongue of Leo Hart?", "Danish"),
+            ("Who supervises Leo Hart?", "Ida Moor"),
+            ("On which floor is Ida Moor's office?", "second"),
+            ("Leo Hart's boss", "Ida Moor"),
+        ]
+    ),
 )
 async def test_what_only_neighbours_have_is_not_told(
     staff: KnowledgeBase, question: str, right: str

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clew.engine import KnowledgeBase
 from clew.reader.query_scorer import SCORER_FILE, QueryScorer
+from conftest import one_in_three
 
 pytestmark = pytest.mark.skipif(
     not SCORER_FILE.is_file(), reason="the scorer's weights are not installed"
@@ -74,13 +75,15 @@ async def test_people_of_the_other_gender_alone_are_hardly_the_answer(
 @pytest.mark.parametrize("relation", ["successor", "precedes"])
 @pytest.mark.parametrize(
     ("question", "told"),
-    [
-        ("Which unit precedes Unit D?", "Unit C"),
-        ("Which unit comes before Unit D?", "Unit C"),
-        ("What comes after Unit D?", "Unit E"),
-        ("What is Unit D followed by?", "Unit E"),
-        ("What does Unit D follow?", "Unit C"),
-    ],
+    one_in_three(
+        [
+            ("Which unit precedes Unit D?", "Unit C"),
+            ("Which unit comes before Unit D?", "Unit C"),
+            ("What comes after Unit D?", "Unit E"),
+            ("What is Unit D followed by?", "Unit E"),
+            ("What does Unit D follow?", "Unit C"),
+        ]
+    ),
 )
 async def test_neighbours_in_an_order_are_told_apart(
     base: KnowledgeBase, tmp_path: Path, relation: str, question: str, told: str

@@ -6,7 +6,7 @@ from clew.engine import KnowledgeBase
 from clew.reader.query_scorer import SCORER_FILE, QueryScorer
 from clew.retrieve.claim_sides import Head, find_head, read_claim
 from clew.retrieve.question import locate_names, parse_question
-from conftest import OpenFilled
+from conftest import OpenFilled, one_in_three
 
 _ROWS = """
 Borg Mining	subsidiary	Borg Haulage
@@ -37,18 +37,20 @@ async def court(open_filled: OpenFilled) -> KnowledgeBase:
 @pytest.mark.skipif(not SCORER_FILE.is_file(), reason="the scorer's weights are not installed")
 @pytest.mark.parametrize(
     ("question", "right"),
-    [
-        ("Is Borg Haulage a subsidiary of Borg Mining?", "Yes"),
-        ("Is Borg Mining a subsidiary of Borg Haulage?", "No"),
-        ("Is Borg Mining the parent of Borg Haulage?", "Yes"),
-        ("Did Hollis Drury sue Borg Haulage?", "No"),
-        ("Did Borg Haulage sue Hollis Drury?", "Yes"),
-        ("Does Vera Lank represent Hollis Drury?", "Yes"),
-        ("Was Otto Prem appointed by Noor Ames?", "No"),
-        ("Is Ida Prem married to Otto Prem?", "Yes"),
-        ("Is the Red Kite larger than the Eagle Owl?", "No"),
-        ("Does Hollis Drury live in Kelm?", "No"),
-    ],
+    one_in_three(
+        [
+            ("Is Borg Haulage a subsidiary of Borg Mining?", "Yes"),
+            ("Is Borg Mining a subsidiary of Borg Haulage?", "No"),
+            ("Is Borg Mining the parent of Borg Haulage?", "Yes"),
+            ("Did Hollis Drury sue Borg Haulage?", "No"),
+            ("Did Borg Haulage sue Hollis Drury?", "Yes"),
+            ("Does Vera Lank represent Hollis Drury?", "Yes"),
+            ("Was Otto Prem appointed by Noor Ames?", "No"),
+            ("Is Ida Prem married to Otto Prem?", "Yes"),
+            ("Is the Red Kite larger than the Eagle Owl?", "No"),
+            ("Does Hollis Drury live in Kelm?", "No"),
+        ]
+    ),
 )
 async def test_a_claim_is_true_in_its_own_direction_alone(
     court: KnowledgeBase, question: str, right: str

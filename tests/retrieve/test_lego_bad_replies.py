@@ -21,7 +21,7 @@ from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
 from clew.retrieve.step import Step
 from clew.retrieve.subgraph.prune import Prune
-from conftest import OpenFilled
+from conftest import OpenFilled, one_in_three
 
 SMALL = 4096  # tokens a small model reads in all
 REPLIES = {
@@ -53,7 +53,13 @@ def saying(text: str) -> Callable[[Request], str]:
     return lambda _: text
 
 
-@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize(
+    "steps",  # one that prunes and one that chooses paths; the others alike in `make test-all`
+    [
+        pytest.param(one, marks=() if at in (0, 5) else pytest.mark.slow)
+        for at, one in enumerate(STEPS)
+    ],
+)
 async def test_bad_replies_leave_what_the_embedder_chose(
     films: KnowledgeBase, steps: tuple[Step, ...]
 ) -> None:
@@ -73,7 +79,7 @@ async def test_known_ids_count_among_unknown_ones_and_each_once(films: Knowledge
     assert paths == [("Grey Coast", "1988")]
 
 
-@pytest.mark.parametrize("recipe", LLM_INSTANCES)
+@pytest.mark.parametrize("recipe", one_in_three(LLM_INSTANCES))
 async def test_every_instance_outlives_silence(films: KnowledgeBase, recipe: str) -> None:
     paths, chat = await after(films, saying(""), *RECIPES[recipe].steps[2:-1])
     assert chat.requests and paths[0] == ("Grey Coast", "Anton Reeve")

@@ -22,7 +22,7 @@ from clew.retrieve.subgraph.extract import PprSubgraph
 from clew.retrieve.subgraph.prune import Prune
 from clew.testing.fakes import ScriptedChat
 from clew.types import Found
-from conftest import OpenFilled
+from conftest import OpenFilled, one_in_three
 
 QUESTION = "who directed Grey Coast"
 LLM_INSTANCES = [f"lego-{n}" for n in (3, 4, 5, 7, 8, 9, 11, 13, 15)]
@@ -107,14 +107,16 @@ async def test_several_rounds_ask_again_about_what_is_left(films: KnowledgeBase)
 @pytest.mark.parametrize("say", [nothing, nonsense])
 @pytest.mark.parametrize(
     "step",
-    [
-        RankedPaths(by="llm"),
-        RankedPaths(by="llm", supplement="fill", rounds=2),
-        BeamPaths(by="llm"),
-        BeamPaths(by="llm", supplement=True, prefilter=4),
-        BeamPaths(refine=True),
-        BeamPaths(early_stop=True),
-    ],
+    one_in_three(
+        [
+            RankedPaths(by="llm"),
+            RankedPaths(by="llm", supplement="fill", rounds=2),
+            BeamPaths(by="llm"),
+            BeamPaths(by="llm", supplement=True, prefilter=4),
+            BeamPaths(refine=True),
+            BeamPaths(early_stop=True),
+        ]
+    ),
     ids=repr,
 )
 async def test_a_model_that_says_nothing_leaves_the_embedders_paths(

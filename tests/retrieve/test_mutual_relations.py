@@ -71,6 +71,12 @@ def test_next_to_is_a_place_and_next_an_order() -> None:
     assert tail_order("is next to") == 0
 
 
+@pytest.fixture(scope="module")
+def learnt() -> dict[str, object]:
+    """What is learnt once per knowledge base: the examples of both kinds are embedded for it."""
+    return {}
+
+
 @pytest.mark.parametrize(
     ("label", "mutual"),
     [
@@ -85,7 +91,7 @@ def test_next_to_is_a_place_and_next_an_order() -> None:
     ],
 )
 async def test_relations_that_hold_both_ways_are_known_by_meaning(
-    local_embedder: LocalEmbedder, label: str, mutual: bool
+    local_embedder: LocalEmbedder, learnt: dict[str, object], label: str, mutual: bool
 ) -> None:
-    ctx: Any = SimpleNamespace(view=SimpleNamespace(memo={}), embed=local_embedder)
+    ctx: Any = SimpleNamespace(view=SimpleNamespace(memo=learnt), embed=local_embedder)
     assert await is_mutual(cast("Context", ctx), label) is mutual

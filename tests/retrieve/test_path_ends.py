@@ -7,6 +7,7 @@ import pytest
 from clew.engine import KnowledgeBase
 from clew.reader.query_scorer import SCORER_FILE, QueryScorer
 from clew.testing.word_scorer import WordScorer
+from conftest import one_in_three
 
 needs_scorer = pytest.mark.skipif(
     not SCORER_FILE.is_file(), reason="the scorer's weights are not installed"
@@ -75,12 +76,14 @@ UNITS = [f"Unit {one}, successor, Unit {two}" for one, two in zip("ABCDE", "BCDE
 @needs_scorer
 @pytest.mark.parametrize(
     ("question", "right"),
-    [
-        ("Unit B's successor's successor", "Unit D"),
-        ("What is the successor of the successor of Unit B?", "Unit D"),
-        ("What is the successor of Unit C?", "Unit D"),
-        ("Unit C's predecessor", "Unit B"),
-    ],
+    one_in_three(
+        [
+            ("Unit B's successor's successor", "Unit D"),
+            ("What is the successor of the successor of Unit B?", "Unit D"),
+            ("What is the successor of Unit C?", "Unit D"),
+            ("Unit C's predecessor", "Unit B"),
+        ]
+    ),
 )
 async def test_a_relation_is_taken_twice_in_its_direction(
     base: KnowledgeBase, tmp_path: Path, question: str, right: str

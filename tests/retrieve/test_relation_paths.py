@@ -63,7 +63,7 @@ async def family(open_filled: OpenFilled) -> KnowledgeBase:
         ("what is the profession of Dora Kamm's child?", "painter"),
     ],
 )
-@pytest.mark.parametrize("recipe", ["lego-12", "lego-14"])
+@pytest.mark.parametrize("recipe", ["lego-12", pytest.param("lego-14", marks=pytest.mark.slow)])
 async def test_chains_are_followed_in_the_order_they_are_said(
     family: KnowledgeBase, recipe: str, question: str, answer: str
 ) -> None:

@@ -21,7 +21,7 @@ from clew.store.protocol import Snapshot
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.hashed_kb import open_hashed
-from conftest import VALLEY, document, stream
+from conftest import VALLEY, document, one_in_three, stream
 
 SECRET = document("secret", "Marta Quill owns what Anton Reeve wrote in Montsalvat.", "")
 AT = "/workspaces/valley"
@@ -73,7 +73,7 @@ def make_racing(folder: Path) -> tuple[OpenKb, list[RacingStore]]:
 
 
 @pytest.mark.parametrize("write", [add_secret, add_and_remove_secret])
-@pytest.mark.parametrize("moment", [1, 2, 3])
+@pytest.mark.parametrize("moment", one_in_three([1, 2, 3]))
 def test_a_document_labelled_while_it_is_searched_is_not_shown(
     tmp_path: Path, moment: int, write: Callable[[Path], Awaitable[None]]
 ) -> None:

@@ -72,7 +72,9 @@ def test_a_label_is_a_name_and_a_value(label: str) -> None:
 
 
 @settings(
-    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=max(1, settings.default.max_examples // 50),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.integers(0, 10_000), st.sets(st.sampled_from(TEAMS)))
 def test_no_route_shows_what_only_a_hidden_document_says(

@@ -129,7 +129,8 @@ def run_writer(kb: Path, job: str, steps: int) -> int:
     return subprocess.run([sys.executable, "-c", _WRITE_AND_DIE, *given], check=False).returncode
 
 
-@pytest.mark.parametrize("job", ["add", pytest.param("remove", marks=pytest.mark.slow)])
+@pytest.mark.slow  # six processes; one killed build: test_build_interrupted
+@pytest.mark.parametrize("job", ["add", "remove"])
 async def test_a_write_that_is_killed_changes_nothing_for_anybody(
     tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

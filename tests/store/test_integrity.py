@@ -21,7 +21,7 @@ from clew.store.vector_files import DamagedVectors, VectorFile
 from clew.testing.contracts import MARIE, PIERRE
 from clew.testing.fakes import HashEmbed
 from clew.text.unicode import digest
-from conftest import VALLEY, document, stream
+from conftest import VALLEY, document, one_in_three, stream
 
 QUESTION = "Where was the designer of Marrow Bridge born?"
 
@@ -123,7 +123,9 @@ def test_lost_rows_are_looked_for_again_only_after_a_change(
     assert not len(VectorFile(tmp_path / "v.npy").find_lost_rows(rows))
 
 
-@pytest.mark.parametrize("name", ["chunk_keys", "text_counts", "fact_entity_columns", "raw_chunks"])
+@pytest.mark.parametrize(
+    "name", one_in_three(["chunk_keys", "text_counts", "fact_entity_columns", "raw_chunks"])
+)
 async def test_a_flipped_bit_in_an_array_is_told_and_mended(
     valley: KnowledgeBase, name: str
 ) -> None:

@@ -34,7 +34,9 @@ async def _replay(store: Store, changes: list[Change]) -> dict[str, object]:
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings.default.max_examples // 3,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(CHANGES)
 def test_sqlite_agrees_with_the_reference(changes: list[Change]) -> None:

@@ -57,7 +57,7 @@ async def replay(store: Store, changes: list[Change]) -> dict[str, object]:
     return await read_content(store)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=settings.default.max_examples // 6, deadline=None)
 @given(CHANGES)
 def test_counting_mentions_equals_merging_them(
     given: list[tuple[list[list[RawEntity]], list[int]]],

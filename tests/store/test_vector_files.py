@@ -17,7 +17,7 @@ from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors, VectorFile
 from clew.testing.fakes import HashEmbed
 from clew.text.unicode import digest
-from conftest import VALLEY, document, stream
+from conftest import VALLEY, document, one_in_three, stream
 
 
 def open_kb(folder: Path, embed: HashEmbed | None = None) -> KnowledgeBase:
@@ -113,7 +113,7 @@ def _gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("mend", ["reembed", "repair"])
-@pytest.mark.parametrize("damage", [_garbled, _cut, _without_hashes, _gone])
+@pytest.mark.parametrize("damage", one_in_three([_garbled, _cut, _without_hashes, _gone]))
 async def test_damaged_vectors_are_told_of_and_made_anew(
     valley: KnowledgeBase, damage, mend: str
 ) -> None:

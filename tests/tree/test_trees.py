@@ -34,7 +34,7 @@ from clew.tree.summaries import (
     load_summaries,
 )
 from clew.types import Document
-from conftest import VALLEY, document, stream
+from conftest import VALLEY, document, one_in_three, stream
 
 TOWNS = [
     document(
@@ -322,7 +322,7 @@ NO_FACTS = [document("none", "and then it was, or was not.", "")]
 SAME = [document(f"s{n}", "Anton Reeve was a poet.", "Anton Reeve") for n in range(3)]
 
 
-@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("tree", one_in_three(TREES))
 @pytest.mark.parametrize("documents", [EMPTY, ONE, NO_FACTS, SAME])
 async def test_odd_graphs_have_a_valid_tree(
     base: KnowledgeBase, tree: str, documents: list[Document]
@@ -341,7 +341,7 @@ class SameEmbed(HashEmbed):
         return np.full((len(texts), 64), 0.125, np.float32)
 
 
-@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("tree", one_in_three(TREES))
 async def test_equal_vectors_have_a_valid_tree(base: KnowledgeBase, tree: str) -> None:
     same = KnowledgeBase(base.store, base.settings, SameEmbed())
     await same.take(stream([*VALLEY, *TOWNS]))

@@ -128,6 +128,7 @@ async def test_what_does_not_help_leaves_no_trace(settings: Settings, tmp_path: 
     await base.close()
 
 
+@pytest.mark.slow
 async def test_passages_teach_it_too(settings: Settings) -> None:
     base = await KnowledgeBase.open(settings, create=True)
     texts, questions = riddles(25)
@@ -170,6 +171,7 @@ async def test_an_encoder_with_which_the_usual_recipe_finds_less_goes_again(
     await again.close()
 
 
+@pytest.mark.slow  # two runs
 async def test_a_run_that_fails_leaves_the_encoder_of_the_one_before(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

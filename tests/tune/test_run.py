@@ -119,6 +119,7 @@ def riddles(count: int) -> tuple[list[Document], list[Question]]:
     return texts, asked
 
 
+@pytest.mark.slow  # two recipes are trained and scored
 async def test_only_recipes_that_gain_use_what_was_learnt_from_passages(
     base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

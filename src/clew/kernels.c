@@ -485,3 +485,4 @@ int64_t clew_push_levels(push_state *at)
 
 #include "kernels_choose.h"
 #include "kernels_walk.h"
+#include "kernels_hop.h"

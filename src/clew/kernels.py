@@ -6,8 +6,7 @@ sums. The library knows nothing of Python: one serves all versions.
 """
 
 import ctypes
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,112 +14,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.kernel_calls import (
+    FLOAT,
+    NUMBER,
+    POINTER,
+    Estimates,
+    HopCall,
+    Led,
+    PushCall,
+    Triples,
+    WalkCall,
+    place_of,
+)
+
 Floats = NDArray[np.float32]
 LIBRARY = Path(__file__).with_name("libkernels.so")
 _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float16): "clew_dot_halves",
     np.dtype(np.float32): "clew_dot_floats",
 }
-_NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
-WALK_ROWS = (
-    *("chunk_fact", "fact_entity", "chunk_entity", "entity_chunk", "entity_fact", "fact_chunk"),
-    "owners",
-)
-_FLOAT = ctypes.c_float
 _WALKS: dict[str, tuple[Any, ...]] = {  # their arguments between the graph and what is found
-    "find_mentions": (_POINTER, _NUMBER, _POINTER, _NUMBER, _FLOAT),
-    "find_subjects": (_POINTER, _NUMBER, _POINTER, _NUMBER, _FLOAT, _NUMBER),
-    "find_owners": (_POINTER, _NUMBER),
-    "find_co_mentions": (_POINTER, _NUMBER, _NUMBER),
+    "find_mentions": (POINTER, NUMBER, POINTER, NUMBER, FLOAT),
+    "find_subjects": (POINTER, NUMBER, POINTER, NUMBER, FLOAT, NUMBER),
+    "find_owners": (POINTER, NUMBER),
+    "find_co_mentions": (POINTER, NUMBER, NUMBER),
+    "find_hop": (POINTER, NUMBER, POINTER, NUMBER, POINTER, NUMBER, FLOAT, NUMBER),
 }
 _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     "score_groups": (
-        (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER, _NUMBER, _POINTER, _POINTER),
-        _NUMBER,
+        (POINTER, NUMBER, NUMBER, NUMBER, POINTER, POINTER, NUMBER, POINTER, POINTER),
+        NUMBER,
     ),
-    "find_top": ((_POINTER, _POINTER, _NUMBER, _NUMBER, _POINTER), None),
-    "take_unknown": ((_POINTER, _POINTER, _NUMBER, _POINTER), _NUMBER),
-    "sum_words": ((_POINTER, _NUMBER, _NUMBER, _POINTER, _POINTER), None),
+    "find_top": ((POINTER, POINTER, NUMBER, NUMBER, POINTER), None),
+    "take_unknown": ((POINTER, POINTER, NUMBER, POINTER), NUMBER),
+    "sum_words": ((POINTER, NUMBER, NUMBER, POINTER, POINTER), None),
     "take_distances": (
-        (_POINTER, _NUMBER, _POINTER, _NUMBER, ctypes.c_uint16, _POINTER),
-        _NUMBER,
+        (POINTER, NUMBER, POINTER, NUMBER, ctypes.c_uint16, POINTER),
+        NUMBER,
     ),
-    "find_within": ((_POINTER, _NUMBER, ctypes.c_uint16, _NUMBER, _POINTER), _NUMBER),
-    "look_up": ((_POINTER, _NUMBER, _POINTER, _POINTER), None),
+    "find_within": ((POINTER, NUMBER, ctypes.c_uint16, NUMBER, POINTER), NUMBER),
+    "look_up": ((POINTER, NUMBER, POINTER, POINTER), None),
     "choose_likely": (
-        (_POINTER, _NUMBER, _NUMBER, _POINTER, _NUMBER, _FLOAT, _POINTER, _NUMBER)
-        + (_POINTER,) * 4,
-        _NUMBER,
+        (POINTER, NUMBER, NUMBER, POINTER, NUMBER, FLOAT, POINTER, NUMBER) + (POINTER,) * 4,
+        NUMBER,
     ),
-    "sum_totals": ((_POINTER,) * 5 + (_NUMBER, _POINTER), None),
-    "mix_evenly": ((_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER), None),
-    "compare_edges": (
-        (_POINTER, _NUMBER, *(_POINTER,) * 4, _NUMBER, *(_POINTER,) * 6),
-        _NUMBER,
-    ),
+    "sum_totals": ((POINTER,) * 5 + (NUMBER, POINTER), None),
+    "mix_evenly": ((POINTER, POINTER, POINTER, NUMBER, POINTER), None),
+    "weigh_hop": ((ctypes.POINTER(HopCall), POINTER, POINTER, ctypes.POINTER(Led)), None),
     "find_between": (
-        (_POINTER, _NUMBER, ctypes.c_uint16, ctypes.c_uint16, _NUMBER, _POINTER),
-        _NUMBER,
+        (POINTER, NUMBER, ctypes.c_uint16, ctypes.c_uint16, NUMBER, POINTER),
+        NUMBER,
     ),
-    "settle": ((_POINTER, _POINTER, _NUMBER, _POINTER, _POINTER), _NUMBER),
-    "keep_highest": ((*(_POINTER,) * 4, _NUMBER, _FLOAT, _POINTER, _POINTER), None),
-    "add_votes": ((*(_POINTER,) * 4, _NUMBER, _POINTER), None),
+    "settle": ((POINTER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
+    "keep_highest": ((*(POINTER,) * 4, NUMBER, FLOAT, POINTER, POINTER), None),
+    "add_votes": ((*(POINTER,) * 4, NUMBER, POINTER), None),
 }
 _NO_SUCH_ROW = 2
-_PUSH_ARRAYS = (
-    *("starts", "columns", "weights", "strengths", "slots", "nodes", "passed", "waiting"),
-    *("first", "degree", "strength", "chosen", "mass"),
-)
-
-
-class PushCall(ctypes.Structure):
-    """What the functions of a push are given; see `push_state` in kernels.c."""
-
-    _fields_ = (
-        *((name, _POINTER) for name in _PUSH_ARRAYS),
-        *((name, _NUMBER) for name in ("base", "count", "used", "budget", "drained")),
-        *((name, ctypes.c_double) for name in ("damping", "level", "dangling", "least", "factor")),
-    )
-
-    @classmethod
-    def prepare(cls, arrays: Mapping[str, NDArray[Any] | None], **numbers: float) -> "PushCall":
-        """Make one from arrays, which have to stay, and numbers."""
-        places = {name: None if one is None else _place(one) for name, one in arrays.items()}
-        return cls(**places, **numbers)
-
-
-class _Rows(ctypes.Structure):
-    _fields_ = tuple((name, _POINTER) for name in ("starts", "columns", "weights"))
-
-
-class WalkCall(ctypes.Structure):
-    """What the functions of a walk are given; see `walk_graph` in kernels.c."""
-
-    _fields_ = (
-        *((name, _Rows) for name in WALK_ROWS),
-        *((name, _POINTER) for name in ("literal", "namesake", "about")),
-    )
-
-    @classmethod
-    def prepare(
-        cls, rows: Sequence[Sequence[NDArray[Any]]], entities: Sequence[NDArray[Any]]
-    ) -> "WalkCall":
-        """Make one from arrays, which have to stay."""
-        return cls(*(_Rows(*map(_place, one)) for one in rows), *map(_place, entities))
-
-
-class _Triples(ctypes.Structure):
-    _fields_ = (
-        *((name, _POINTER) for name in ("first", "second", "third")),
-        *((name, _NUMBER) for name in ("room", "count")),
-    )
-
-
-class _Estimates(ctypes.Structure):
-    _fields_ = (
-        *((name, _POINTER) for name in ("matrix", "rows", "vector", "known", "values")),
-        *((name, _NUMBER) for name in ("is_half", "total", "width", "elements")),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +104,7 @@ class Kernels:
     likely: Callable[..., int]
     totals: Callable[..., None]
     mixed: Callable[..., None]
-    edges: Callable[..., int]
+    weighed: Callable[..., None]
     between: Callable[..., int]
     settled: Callable[..., int]
     highest: Callable[..., None]
@@ -172,8 +121,8 @@ class Kernels:
         if out.shape != (len(asked), number * rows) or asked.shape[1] != words:
             raise ValueError("the sizes of sign bits differ")
         asked, apart = np.ascontiguousarray(asked), out.strides[0] // out.itemsize
-        given = _place(blocks), number, words, rows, _place(asked), len(asked)
-        self.count(*given, _place(out), apart)
+        given = place_of(blocks), number, words, rows, place_of(asked), len(asked)
+        self.count(*given, place_of(out), apart)
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
@@ -187,8 +136,8 @@ class Kernels:
             raise IndexError(f"rows outside of a matrix of {matrix.shape}")
         rows = np.ascontiguousarray(rows, np.int64)
         vectors = np.ascontiguousarray(vectors, np.float32)
-        given = _place(matrix), matrix.shape[1], _place(rows), len(rows), _place(vectors)
-        self.dot[matrix.dtype](*given, len(vectors), _place(found))
+        given = place_of(matrix), matrix.shape[1], place_of(rows), len(rows), place_of(vectors)
+        self.dot[matrix.dtype](*given, len(vectors), place_of(found))
         return found
 
     def find_edges(
@@ -204,12 +153,33 @@ class Kernels:
         `given` are rows, and for some functions the names that are left out.
         """
         found = np.empty((3, room), np.int64)
-        begin = _place(found)
-        out = _Triples(begin, begin + 8 * room, begin + 16 * room, room, 0)
+        begin = place_of(found)
+        out = Triples(begin, begin + 8 * room, begin + 16 * room, room, 0)
         arrays = [np.ascontiguousarray(one, np.int64) for one in given if one is not None]
-        places = [part for one in arrays for part in (_place(one), len(one))]
+        places = [part for one in arrays for part in (place_of(one), len(one))]
         self.walks[what](graph, *places, *numbers, out)
         return found, out.count
+
+    def find_hop(
+        self,
+        graph: WalkCall,
+        given: Sequence[NDArray[np.int64]],
+        bounds: tuple[float, int],
+        room: int,
+    ) -> tuple[NDArray[np.int64], list[int]]:
+        """Four times three columns with up to `room` edges, and how many there are.
+
+        `given` are rows, the names that are left out, and entities.
+        """
+        found = np.empty((4, 3, room), np.int64)
+        step = 8 * room
+        begins = range(place_of(found), place_of(found) + 12 * step, 3 * step)
+        columns = (Triples(at, at + step, at + 2 * step, room, 0) for at in begins)
+        out = (Triples * 4)(*columns)
+        arrays = [np.ascontiguousarray(one, np.int64) for one in given]
+        places = [part for one in arrays for part in (place_of(one), len(one))]
+        self.walks["find_hop"](graph, *places, *bounds, out)
+        return found, [one.count for one in out]
 
     def score_groups(
         self,
@@ -224,7 +194,7 @@ class Kernels:
         """
         rows = np.ascontiguousarray(rows, np.int64)
         vectors = np.ascontiguousarray(vectors, np.float32)
-        starts = (_NUMBER * (len(ends) + 1))(0, *ends)
+        starts = (NUMBER * (len(ends) + 1))(0, *ends)
         found = np.empty(len(rows), np.float32)
         if (
             starts[len(ends)] != len(rows)
@@ -233,8 +203,8 @@ class Kernels:
         ):
             raise IndexError("the sizes of vectors differ")
         shape = matrix.dtype == np.float16, *matrix.shape
-        groups = _place(rows), starts, len(ends)
-        state = self.scores(_place(matrix), *shape, *groups, _place(vectors), _place(found))
+        groups = place_of(rows), starts, len(ends)
+        state = self.scores(place_of(matrix), *shape, *groups, place_of(vectors), place_of(found))
         if state == _NO_SUCH_ROW:
             raise IndexError(f"rows outside of a matrix of {matrix.shape}")
         return None if state else found
@@ -242,7 +212,7 @@ class Kernels:
     def find_top(self, scores: Floats, keys: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         """Positions of the `k` highest of more than so many scores, best first; ties go by key."""
         found = np.empty(k, np.int64)
-        self.top(_place(scores), _place(keys), len(scores), k, _place(found))
+        self.top(place_of(scores), place_of(keys), len(scores), k, place_of(found))
         return found
 
     def can_rank(self, scores: NDArray[Any], keys: NDArray[Any]) -> bool:
@@ -260,7 +230,7 @@ class Kernels:
     ) -> NDArray[np.int64]:
         """The positions that are not known, each once; they are marked as known."""
         found = np.empty(len(positions), np.int64)
-        count = self.unknown(_place(known), _place(positions), len(positions), _place(found))
+        count = self.unknown(place_of(known), place_of(positions), len(positions), place_of(found))
         return found[:count]
 
     def sum_words(
@@ -272,7 +242,7 @@ class Kernels:
         found = np.empty(len(words), np.uint64)
         halves = np.stack([weights & np.uint64(0xFFFFFFFF), weights >> np.uint64(32)])
         halves = halves.astype(np.uint32)
-        self.sums(_place(words), *words.shape, _place(halves), _place(found))
+        self.sums(place_of(words), *words.shape, place_of(halves), place_of(found))
         return found
 
     def take_distances(
@@ -282,7 +252,7 @@ class Kernels:
         rows, found = np.ascontiguousarray(rows, np.int64), np.empty(len(rows), np.uint16)
         if len(rows) and not len(held) and rows.max() >= 0:
             raise IndexError("there are no distances")
-        if self.taken(_place(held), len(held), _place(rows), len(rows), none, _place(found)):
+        if self.taken(place_of(held), len(held), place_of(rows), len(rows), none, place_of(found)):
             raise IndexError(f"rows outside of {len(held)} distances")
         return found
 
@@ -292,7 +262,7 @@ class Kernels:
         """Positions of distances up to a limit, ascending; there should be `room` for them."""
         while True:
             found = np.empty(room, np.int64)
-            count = self.within(_place(distances), len(distances), limit, room, _place(found))
+            count = self.within(place_of(distances), len(distances), limit, room, place_of(found))
             if count <= room:
                 return found[:count]
             room = count
@@ -302,13 +272,13 @@ class Kernels:
     ) -> NDArray[np.int64]:
         """The first positions of distances within bounds, of which the lower is above 0."""
         found = np.empty(most, np.int64)
-        count = self.between(_place(distances), len(distances), *bounds, most, _place(found))
+        count = self.between(place_of(distances), len(distances), *bounds, most, place_of(found))
         return found[:count]
 
     def look_up(self, distances: NDArray[np.uint16], table: Floats) -> Floats:
         """The entry of a table for each distance; it has to have one for all there may be."""
         found = np.empty(len(distances), np.float32)
-        self.looked_up(_place(distances), len(distances), _place(table), _place(found))
+        self.looked_up(place_of(distances), len(distances), place_of(table), place_of(found))
         return found
 
     def choose_likely(
@@ -328,9 +298,11 @@ class Kernels:
         kept, chosen = np.empty(len(at), np.int64), np.empty(min(most, len(at)), np.int64)
         said, sums = np.empty(len(at), np.float32), np.empty(len(at), np.float32)
         fits = np.ascontiguousarray(fits, np.float32)
-        scores = (_POINTER * len(words))(*map(_place, words))
-        given = _place(at), len(at), origin, scores, len(words), scale, _place(fits), most
-        count = self.likely(*given, _place(kept), _place(said), _place(sums), _place(chosen))
+        scores = (POINTER * len(words))(*map(place_of, words))
+        given = place_of(at), len(at), origin, scores, len(words), scale, place_of(fits), most
+        count = self.likely(
+            *given, place_of(kept), place_of(said), place_of(sums), place_of(chosen)
+        )
         return kept[chosen[:count]], said[chosen[:count]]
 
     def sum_totals(
@@ -340,8 +312,8 @@ class Kernels:
         found, given = np.empty(len(reached), np.float32), (reached, best, *plain)
         if any(_is_other(one, found) for one in given):
             raise ValueError("scores of other elements, or of another kind")
-        factors = (_FLOAT * 3)(*shares)
-        self.totals(*map(_place, given), factors, len(reached), _place(found))
+        factors = (FLOAT * 3)(*shares)
+        self.totals(*map(place_of, given), factors, len(reached), place_of(found))
         return found
 
     def mix_evenly(self, one: Floats, other: Floats, ranges: Sequence[float]) -> Floats:
@@ -349,32 +321,37 @@ class Kernels:
         found = np.empty(len(one), np.float32)
         if _is_other(one, found) or _is_other(other, found):
             raise ValueError("scores of other elements, or of another kind")
-        self.mixed(_place(one), _place(other), (_FLOAT * 3)(*ranges), len(one), _place(found))
+        self.mixed(place_of(one), place_of(other), (FLOAT * 3)(*ranges), len(one), place_of(found))
         return found
 
-    def compare_edges(
+    def weigh_hop(
         self,
-        sources: tuple[NDArray[np.int64], NDArray[np.int64]],
-        edges: tuple[NDArray[np.int64], NDArray[np.int64], Floats],
-        weights: Floats,
+        mentions: Sequence[NDArray[np.int64]],
+        edges: Sequence[Sequence[NDArray[np.int64]]],
+        scores: Sequence[Floats],
+        logs: Sequence[Floats],
+        factors: tuple[float, float, float],
     ) -> ComparedEdges:
-        """Compare the edges out of each chunk, without those that lead back to it.
+        """Weigh the edges of a hop, without those that lead back to the chunk they come from.
 
-        `sources` are the chunks, and for each mention which of these it is in; `edges` are
-        mentions, chunks and values; `weights` has a number for every chunk.
+        `mentions` are the chunks, the index of each mention's among them, and the facts of the
+        first ones; see `hop` in kernels_hop.h for the others.
         """
-        chunks, row, mention, target = (
-            np.ascontiguousarray(one, np.int64) for one in (*sources, *edges[:2])
-        )
-        value = np.ascontiguousarray(edges[2], np.float32)
-        if not len(mention) == len(target) == len(value):
-            raise ValueError("the columns of edges differ in length")
-        highest, count = np.empty(len(chunks), np.float32), len(value)
-        columns = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
-        edge = _place(row), _place(mention), _place(target), _place(value), count
-        given, out = (_place(chunks), len(chunks), *edge), (*columns[0], *columns[1])
-        kept = self.edges(*given, _place(weights), _place(highest), *map(_place, out))
-        return ComparedEdges(*(one[:kept] for one in out))
+        arrays = [np.ascontiguousarray(one, np.int64) for one in mentions]
+        floats = [np.ascontiguousarray(one, np.float32) for one in (*scores, *logs)]
+        columns = [[np.ascontiguousarray(part, np.int64) for part in one] for one in edges]
+        parts = [Triples(*map(place_of, one), len(one[0]), len(one[0])) for one in columns]
+        sizes = len(arrays[0]), len(logs[1]), len(arrays[2])
+        places = *map(place_of, arrays), *map(place_of, floats)
+        given = HopCall(*places, *sizes, *factors, (Triples * len(parts))(*parts))
+        room = sum(len(one[0]) for one in columns)
+        whole, part = np.empty((2, room), np.int64), np.empty((2, room), np.float32)
+        scratch = np.empty(len(arrays[1]) + len(arrays[0]), np.float32)
+        begin = place_of(scratch)
+        out = Led(*map(place_of, (*whole, *part)), 0)
+        self.weighed(given, begin, begin + 4 * len(arrays[1]), out)
+        found = (one[: out.count] for one in (*whole, *part))
+        return ComparedEdges(*found)
 
     def prepare_settling(
         self,
@@ -391,12 +368,12 @@ class Kernels:
             raise ValueError("the sizes of vectors or scores differ")
         held = matrix, rows, vector, known, values
         sizes = matrix.dtype == np.float16, *matrix.shape, len(rows)
-        given = ctypes.byref(_Estimates(*map(_place, held), *sizes))
+        given = ctypes.byref(Estimates(*map(place_of, held), *sizes))
 
         def settle(positions: NDArray[np.int64]) -> Floats:
             wanted, count = np.ascontiguousarray(positions, np.int64), len(positions)
             room, found = np.empty((2, count), np.int64), np.empty(count, np.float32)
-            if self.settled(given, _place(wanted), count, _place(room), _place(found)):
+            if self.settled(given, place_of(wanted), count, place_of(room), place_of(found)):
                 raise IndexError(f"positions outside of {len(held[1])} elements, or lost rows")
             return found
 
@@ -411,8 +388,8 @@ class Kernels:
     ) -> None:
         """Fill in the highest weight that reaches each chunk, of equals the last, and by what."""
         given = edges.through, edges.to, edges.carried, np.ascontiguousarray(shares, np.float32)
-        places = [_place(one) for one in given]
-        self.highest(*places, len(shares), decay, _place(out[0]), _place(out[1]))
+        places = [place_of(one) for one in given]
+        self.highest(*places, len(shares), decay, place_of(out[0]), place_of(out[1]))
 
     def add_votes(
         self,
@@ -422,7 +399,7 @@ class Kernels:
     ) -> None:
         """Add votes of elements to those in their rows; `rows` are starts and columns."""
         held = [np.ascontiguousarray(one) for one in (*rows, *given)]
-        self.voted(*map(_place, held), len(given[0]), _place(sums))
+        self.voted(*map(place_of, held), len(given[0]), place_of(sums))
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
@@ -432,37 +409,6 @@ class Kernels:
 def _is_other(array: NDArray[Any], like: NDArray[Any]) -> bool:
     """Whether an array differs in kind or size, or does not lie in one piece."""
     return array.dtype != like.dtype or len(array) != len(like) or not array.flags.c_contiguous
-
-
-_HEAD_BYTES = object.__basicsize__  # of an array, before the place of its numbers
-_read_place = ctypes.c_void_p.from_address
-
-
-def _ask_place(array: NDArray[Any]) -> int:
-    """Where numpy says that the numbers of an array are: a dictionary is made for that."""
-    place: int = array.__array_interface__["data"][0]
-    return place
-
-
-def _look_at_place(array: NDArray[Any]) -> int | None:
-    """Where the numbers of an array are, read from the array itself: ten times as quick."""
-    return _read_place(id(array) + _HEAD_BYTES).value
-
-
-def _choose_way() -> Callable[[NDArray[Any]], Any]:
-    """The quick way if arrays are as expected in this interpreter, which is tried."""
-    if sys.implementation.name != "cpython":
-        return _ask_place
-    tried = np.arange(8), np.arange(8)[3:], np.zeros((2, 3), np.float32)[1]
-    return _look_at_place if all(map(_is_found, tried)) else _ask_place
-
-
-def _is_found(array: NDArray[Any]) -> bool:
-    return _look_at_place(array) == _ask_place(array)
-
-
-_place = _choose_way()
-"""Where the numbers of an array are; they have to lie one after the other."""
 
 
 def load_kernels(library: Path) -> Kernels | None:
@@ -475,19 +421,19 @@ def load_kernels(library: Path) -> Kernels | None:
         count = functions.clew_count_signs
     except (OSError, AttributeError):
         return None
-    for push, given in zip(pushes, ((_POINTER, _POINTER, _NUMBER), (_NUMBER,), ()), strict=True):
+    for push, given in zip(pushes, ((POINTER, POINTER, NUMBER), (NUMBER,), ()), strict=True):
         push.argtypes, push.restype = (ctypes.POINTER(PushCall), *given), None
-    pushes[2].restype = _NUMBER
+    pushes[2].restype = NUMBER
     for name, walk in walks.items():
-        walk.argtypes = (ctypes.POINTER(WalkCall), *_WALKS[name], ctypes.POINTER(_Triples))
+        walk.argtypes = (ctypes.POINTER(WalkCall), *_WALKS[name], ctypes.POINTER(Triples))
         walk.restype = None
     for other, (given, result) in zip(others, _OTHERS.values(), strict=True):
         other.argtypes, other.restype = given, result
-    count.argtypes = (_POINTER, *(_NUMBER,) * 3, _POINTER, _NUMBER, _POINTER, _NUMBER)
+    count.argtypes = (POINTER, *(NUMBER,) * 3, POINTER, NUMBER, POINTER, NUMBER)
     count.restype = None
     found = {kind: getattr(functions, name) for kind, name in _DOT_PRODUCTS.items()}
     for dot in found.values():
-        dot.argtypes = (_POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER)
+        dot.argtypes = (POINTER, NUMBER, POINTER, NUMBER, POINTER, NUMBER, POINTER)
         dot.restype = None
     return Kernels(count, found, pushes[0], pushes[1], pushes[2], walks, *others)
 

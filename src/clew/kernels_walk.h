@@ -118,35 +118,6 @@ void clew_find_co_mentions(const walk_graph *graph, const int64_t *entities, int
     }
 }
 
-/* Edges that lead from a passage to another, by the mention they go through: what they carry, and
-   how far each is behind the best edge out of its passage. `row` is the index of each mention among
-   `sources`; `highest` is room for one number a source. Returns how many there are. */
-int64_t clew_compare_edges(const int64_t *sources, int64_t count, const int64_t *row,
-                           const int64_t *mention, const int64_t *target, const float *value,
-                           int64_t edges, const float *weights, float *highest, int64_t *through,
-                           int64_t *to, float *behind, float *carried)
-{
-    int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++)
-        highest[i] = -99.0f; /* as `_LOWEST` in retrieve/walk.py */
-    for (int64_t i = 0; i < edges; i++) {
-        const int64_t source = row[mention[i]];
-        if (target[i] == sources[source])
-            continue;
-        through[kept] = mention[i];
-        to[kept] = target[i];
-        behind[kept] = value[i];
-        highest[source] = value[i] > highest[source] ? value[i] : highest[source];
-        kept++;
-    }
-    for (int64_t i = 0; i < kept; i++) {
-        const int64_t source = row[through[i]];
-        behind[i] -= highest[source];
-        carried[i] = weights[sources[source]];
-    }
-    return kept;
-}
-
 /* The highest weight that reaches each passage, of equals the last, and the mention it comes by. */
 void clew_keep_highest(const int64_t *through, const int64_t *to, const float *carried,
                        const float *share, int64_t edges, float decay, float *reached, int32_t *via)

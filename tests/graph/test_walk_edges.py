@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -62,8 +63,11 @@ def test_compiled_and_plain_edges_are_the_same(tmp_path: Path, columns: WalkColu
                 compiled.find_subjects(rows, known, 0.5, 6),
                 plain.find_subjects(rows, known, 0.5, 6),
             ),
-            (compiled.find_owners(entities), plain.find_owners(entities)),
-            (compiled.find_co_mentions(entities, 5), plain.find_co_mentions(entities, 5)),
+            *zip(
+                astuple(compiled.find_hop(rows, known, entities, 0.5, 5)),
+                astuple(plain.find_hop(rows, known, entities, 0.5, 5)),
+                strict=True,
+            ),
         ):
             assert len(expected[0])
             np.testing.assert_array_equal(np.stack(found), np.stack(expected))

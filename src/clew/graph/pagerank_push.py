@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from clew import kernels
 from clew.graph.csr import Doubles, Ints
 from clew.graph.transition import TransitionGraph
+from clew.kernel_calls import PushCall
 
 # A level is done when pushing all above it costs at most this share of the budget.
 DRAINED_SHARE = 0.03
@@ -120,7 +121,7 @@ def _push_compiled(
         **{name: getattr(state, name) for name in _SLOT_ARRAYS},
         **{"chosen": chosen, "mass": mass},
     }
-    call = kernels.PushCall.prepare(
+    call = PushCall.prepare(
         arrays,
         base=state.base,
         budget=budget,

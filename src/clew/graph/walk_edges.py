@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from clew import kernels
 from clew.graph.csr import Csr, Floats, Ints, Mask, isin_sorted
+from clew.kernel_calls import WALK_ROWS, WalkCall
 
 Triples = tuple[Ints, Ints, Ints]
-INCIDENCES = kernels.WALK_ROWS
+INCIDENCES = WALK_ROWS
 """Incidences in CSR form, in both directions where retrieval needs both.
 
 `owners` maps an entity to the chunks about it, weighted by confidence.
@@ -33,6 +34,20 @@ class WalkColumns:
     """How far each chunk is about each of its entities, parallel to `chunk_entity`."""
 
 
+@dataclass(frozen=True, slots=True)
+class HopEdges:
+    """All edges of one hop, each kind as three columns."""
+
+    owned: Triples
+    """Chunks about what is mentioned: number of the mention, chunk, edge among `owners`."""
+    beside: Triples
+    """Other facts with it: number of the mention, their chunk, fact."""
+    inward: Triples
+    """Facts that mention what the chunks are about: index of the chunk, entity, fact."""
+    naming: Triples
+    """The chunks of these facts: number of the inward mention, chunk, fact."""
+
+
 class WalkEdges(Protocol):
     """Finds edges: each as three columns, in the order of what is asked for."""
 
@@ -48,11 +63,13 @@ class WalkEdges(Protocol):
         Of entities with a claim of at least `sure` that are in 2 to `common` chunks.
         """
 
-    def find_owners(self, entities: Ints) -> Triples:
-        """Chunks about entities: index of the entity, chunk, edge among `owners`."""
+    def find_hop(
+        self, chunks: Ints, known: Ints, entities: Ints, sure: float, common: int
+    ) -> HopEdges:
+        """The edges out of chunks that mention `entities`; `known` and `sure` as above.
 
-    def find_co_mentions(self, entities: Ints, common: int) -> Triples:
-        """Facts with an entity that is in 2 to `common` chunks: its index, their chunk, fact."""
+        Through facts only those lead on that are about an entity in 2 to `common` chunks.
+        """
 
 
 def prepare_edges(columns: WalkColumns) -> WalkEdges:
@@ -82,7 +99,7 @@ class CompiledEdges:
 
     columns: WalkColumns
     compiled: kernels.Kernels
-    graph: kernels.WalkCall = field(init=False)
+    graph: WalkCall = field(init=False)
     room: int = _FEW
     """Edges that there is room for; it grows."""
 
@@ -91,7 +108,7 @@ class CompiledEdges:
         links = [self.columns.links[name] for name in INCIDENCES]
         rows = [(one.starts, one.columns, one.weights) for one in links]
         entities = self.columns.literal, self.columns.namesake, self.columns.about
-        self.graph = kernels.WalkCall.prepare(rows, entities)
+        self.graph = WalkCall.prepare(rows, entities)
 
     def find_mentions(self, chunks: Ints, known: Ints, own: float) -> Triples:
         """See `WalkEdges`."""
@@ -101,13 +118,20 @@ class CompiledEdges:
         """See `WalkEdges`."""
         return self._find("find_subjects", chunks, known, (sure, common))
 
-    def find_owners(self, entities: Ints) -> Triples:
+    def find_hop(
+        self, chunks: Ints, known: Ints, entities: Ints, sure: float, common: int
+    ) -> HopEdges:
         """See `WalkEdges`."""
-        return self._find("find_owners", entities, None, ())
-
-    def find_co_mentions(self, entities: Ints, common: int) -> Triples:
-        """See `WalkEdges`."""
-        return self._find("find_co_mentions", entities, None, (common,))
+        given, bounds = (chunks, known, entities), (sure, common)
+        while True:
+            found, counts = self.compiled.find_hop(self.graph, given, bounds, self.room)
+            if max(counts) <= self.room:
+                owned, beside, inward, naming = (
+                    (one[0, :count], one[1, :count], one[2, :count])
+                    for one, count in zip(found, counts, strict=True)
+                )
+                return HopEdges(owned, beside, inward, naming)
+            self.room = 2 * max(counts)
 
     def _find(
         self, what: str, rows: Ints, known: Ints | None, numbers: tuple[float, ...]
@@ -153,14 +177,28 @@ class PlainEdges:
         which, edge = which[named], edge[named]
         return at[which], entity[which], facts.columns[edge].astype(np.int64)
 
-    def find_owners(self, entities: Ints) -> Triples:
+    def find_hop(
+        self, chunks: Ints, known: Ints, entities: Ints, sure: float, common: int
+    ) -> HopEdges:
         """See `WalkEdges`."""
+        inward, stating = self.find_subjects(chunks, known, sure, common), self.columns.links
+        which, edge = stating["fact_chunk"].edges_of(inward[2])
+        passages = stating["fact_chunk"].columns[edge].astype(np.int64)
+        return HopEdges(
+            self._find_owners(entities),
+            self._find_co_mentions(entities, common),
+            inward,
+            (which, passages, inward[2][which]),
+        )
+
+    def _find_owners(self, entities: Ints) -> Triples:
+        """Chunks about entities: index of the entity, chunk, edge among `owners`."""
         owners = self.columns.links["owners"]
         which, edge = owners.edges_of(entities)
         return which, owners.columns[edge].astype(np.int64), edge
 
-    def find_co_mentions(self, entities: Ints, common: int) -> Triples:
-        """See `WalkEdges`."""
+    def _find_co_mentions(self, entities: Ints, common: int) -> Triples:
+        """Facts with an entity that is in 2 to `common` chunks: its index, their chunk, fact."""
         facts, chunks = self.columns.links["entity_fact"], self.columns.links["fact_chunk"]
         passages = self.columns.links["entity_chunk"].degrees_of(entities)
         rare_enough = np.flatnonzero((passages > 1) & (passages <= common))

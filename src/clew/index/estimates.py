@@ -52,6 +52,11 @@ class Estimates:
                 self.values[new] = self.compare(new)
         return self.values[positions]
 
+    def settle_at(self, *positions: Ints) -> None:
+        """Make the values at some positions exact."""
+        if self.known is not None:
+            self.at(positions[0] if len(positions) == 1 else np.concatenate(positions))
+
     def find_known(self) -> Ints:
         """The positions that are known, ascending; of very many only what was asked for."""
         if self.known is None:

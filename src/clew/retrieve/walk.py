@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew import kernels
 from clew.context import Context
@@ -21,19 +20,14 @@ from clew.index.view import View
 from clew.retrieve.copies import drop_copies
 from clew.retrieve.facts import SentenceFits, score_sentences
 from clew.retrieve.follow_up import WordScores, ask_for_missing, score_words
+from clew.retrieve.hop import HopWeights, take_hop
 from clew.retrieve.hypotheses import HypothesisSearch
-from clew.retrieve.mentions import (
-    Mentions,
-    WalkHop,
-    find_mentions_of_subjects,
-    find_names_without_fact,
-)
+from clew.retrieve.mentions import WalkHop, find_names_without_fact
 from clew.retrieve.rank import hit_positions, top_hits, top_known_hits, top_positions
 from clew.retrieve.small_names import find_all_mentions
 from clew.types import Found, Hit, Path
 
 _TINY = 1e-9
-_LOWEST = np.float32(-99.0)
 _RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
 _MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
 _MAX_RELEVANT = 100  # passages whose relevance decides anything
@@ -239,12 +233,16 @@ class Walk:
         np.maximum.at(best, of, weight[at])
         return passages.astype(np.int64), best
 
+    def _hop_weights(self) -> HopWeights:
+        given = self.sharpness, self.fit, self.unsaid, self.sideways, self.inward, self.decay
+        return HopWeights(*given, self.common)
+
     async def _run_hops(
         self, ctx: Context, start: Floats, known: Ints, scores: _QuestionScores
     ) -> list[WalkHop]:
         """Walk `hops` hops; in each, a passage keeps the highest weight that reaches it."""
         walk_hops: list[WalkHop] = []
-        weights = start
+        weights, how = start, self._hop_weights()
         rows = np.flatnonzero(weights > _MIN_WEIGHT)
         for _ in range(self.hops):
             if len(rows) > self.frontier:
@@ -253,90 +251,16 @@ class Walk:
                 break
             stated = await find_all_mentions(ctx, rows, known)
             unstated = await find_names_without_fact(ctx, rows, stated, known)
-            walk_hops.append(
-                self._take_hop(ctx.view, rows, weights, (stated, unstated, known), scores)
-            )
+            mentions = stated, unstated, known
+            walk_hops.append(take_hop(ctx.view, how, (rows, weights), mentions, scores.fits))
             weights, reached = walk_hops[-1].weight, walk_hops[-1].chunks
             rows = sorted_unique(reached[weights[reached] > _MIN_WEIGHT])
         return walk_hops
-
-    def _take_hop(
-        self,
-        view: View,
-        rows: Ints,
-        weights: Floats,
-        found_mentions: tuple[Mentions, Mentions, Ints],
-        scores: _QuestionScores,
-    ) -> WalkHop:
-        stated, unstated, known = found_mentions
-        outward, fits = stated + unstated, scores.fits
-        inward = find_mentions_of_subjects(view, rows, known, self.common)
-        owned, owner, claim = view.walk_edges.find_owners(outward.entity)
-        beside, other, stating = view.walk_edges.find_co_mentions(outward.entity, self.common)
-        chunks = view.links("fact_chunk")
-        naming, where = chunks.edges_of(inward.fact)
-        # All sentences at once: each comparison by itself is small.
-        compared = fits.facts.at(np.concatenate([stated.fact, stating, inward.fact]))
-        fit, inward_fit = compared[: len(stated)], compared[len(stated) + len(stating) :]
-        stating_fit = compared[len(stated) : len(stated) + len(stating)]
-        fit = self.sharpness * (fit - _group_max(fit, stated.row, len(rows))[stated.row])
-        if len(unstated):
-            fit = np.concatenate([fit, np.full(len(unstated), np.log(self.unsaid), np.float32)])
-        sure = np.log(view.links("owners").weights[claim])
-        values = (
-            fit[owned] + sure + self.fit * fits.chunks.at(owner),
-            fit[beside]
-            + self.fit * stating_fit
-            + _log_rarity(view, outward, self.sideways)[beside],
-            self.fit * inward_fit[naming] + _log_rarity(view, inward, self.inward)[naming],
-        )
-        all_mentions = outward + inward
-        edges = (
-            np.concatenate([owned, beside, len(outward) + naming]),
-            np.concatenate([owner, other, chunks.columns[where]]),
-            np.concatenate(values),
-        )
-        reached, via = pass_on(weights, rows, all_mentions.row, edges, self.decay)
-        origin = rows[all_mentions.row]
-        return WalkHop(edges[1], reached, via, all_mentions.entity, all_mentions.fact, origin)
 
 
 def _raise_to(weights: Floats, hop: WalkHop) -> None:
     """Raise weights to those of a hop where these are higher."""
     weights[hop.chunks] = np.maximum(weights[hop.chunks], hop.weight[hop.chunks])
-
-
-def _log_rarity(view: View, mentions: Mentions, weight: float) -> Floats:
-    """Logarithm of the weight of edges by way of each mention; rare names lead on."""
-    found: Floats = np.log(weight * view.rarity[mentions.entity] ** 2 + 1e-6)
-    return found
-
-
-def pass_on(
-    weights: Floats, rows: Ints, row: Ints, edges: tuple[Ints, Ints, Floats], decay: float
-) -> tuple[Floats, NDArray[np.int32]]:
-    """Return the highest weight that reaches each chunk, and the mention it came through.
-
-    `row` is the index in `rows` of each mention; `edges` are mentions, chunks and values.
-    """
-    compiled = kernels.COMPILED
-    reached, via = np.zeros_like(weights), np.empty(len(weights), np.int32)
-    if compiled is not None and weights.dtype == np.float32:
-        found = compiled.compare_edges((rows, row), edges, weights)
-        compiled.keep_highest(found, np.exp(found.behind), decay, (reached, via))
-        return reached, via
-    mention, target, value = edges
-    keep = target != rows[row[mention]]
-    mention, target, value = mention[keep], target[keep], value[keep]
-    source = row[mention]
-    # The best edge out of a passage carries all its weight, the others less: no normalisation.
-    share = np.exp(value - _group_max(value, source, len(rows))[source])
-    weight = weights[rows[source]] * share * decay
-    # Assigned in ascending order, so that each target keeps its highest weight.
-    order = np.argsort(weight, kind="stable")
-    reached[target[order]] = weight[order]
-    via[target[order]] = mention[order]
-    return reached, via
 
 
 def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates:
@@ -379,12 +303,6 @@ def _mix_evenly(dense: Floats, lexical: Floats, ranges: tuple[float, float, floa
     low, span, most = (np.float32(one) for one in ranges)
     mixed = (dense - low) / span / 2 + lexical / most / 2
     return mixed.astype(np.float32, copy=False)
-
-
-def _group_max(values: Floats, groups: Ints, count: int) -> Floats:
-    highest = np.full(count, _LOWEST, np.float32)
-    np.maximum.at(highest, groups, values)
-    return highest
 
 
 def trace_paths(view: View, trail: Sequence[WalkHop], chunks: Sequence[int]) -> tuple[Path, ...]:

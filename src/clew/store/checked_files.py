@@ -49,7 +49,7 @@ class CheckedFiles:
 
     def _describe(self, name: str, held: FileSum) -> Mark | None:
         """What a mark says of a file; None if it is missing or was changed just now."""
-        now = _describe_file(self._folder / f"{name}.npy")
+        now = _describe_file(os.path.join(self._folder, f"{name}.npy"))
         return None if now is None else [*now, held.size, held.checksum]
 
     def _load(self) -> dict[str, Mark]:
@@ -93,10 +93,10 @@ def _replace_json(path: Path, value: dict[str, Mark] | Mark) -> None:
     written.replace(path)
 
 
-def _describe_file(path: Path) -> Mark | None:
+def _describe_file(path: Path | str) -> Mark | None:
     """How a file is; None if it is missing or was changed just now."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return None
     if time_ns() - found.st_ctime_ns < _SETTLED_NS:

@@ -80,7 +80,7 @@ class MappedArrays(Mapping[str, Array]):
             raise FileNotFoundError(folder)
         try:
             self._bytes = {
-                name: load_bytes(folder / f"{name}.npy", held and held.file.size)
+                name: load_bytes(os.path.join(folder, f"{name}.npy"), held and held.file.size)
                 for name, held in names.items()
             }
             self.changes = _load_changes(folder, sums)
@@ -245,9 +245,9 @@ def begins_with(array: Array, held: Array) -> bool:
     )
 
 
-def load_bytes(path: Path, size: int | None = None) -> bytes | mmap.mmap:
+def load_bytes(path: Path | str, size: int | None = None) -> bytes | mmap.mmap:
     """Read or map a file, or its beginning; the bytes stay valid even if the file is removed."""
-    with path.open("rb", buffering=0) as file:
+    with open(path, "rb", buffering=0) as file:
         there = os.fstat(file.fileno()).st_size
         wanted = there if size is None else min(size, there)
         if wanted <= _MAX_READ_BYTES:

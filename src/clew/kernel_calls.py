@@ -1,0 +1,125 @@
+"""What compiled functions are given: structures of numbers, and where arrays are."""
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUMBER, POINTER, FLOAT = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+WALK_ROWS = (
+    *("chunk_fact", "fact_entity", "chunk_entity", "entity_chunk", "entity_fact", "fact_chunk"),
+    "owners",
+)
+_PUSH_ARRAYS = (
+    *("starts", "columns", "weights", "strengths", "slots", "nodes", "passed", "waiting"),
+    *("first", "degree", "strength", "chosen", "mass"),
+)
+
+
+class PushCall(ctypes.Structure):
+    """What the functions of a push are given; see `push_state` in kernels.c."""
+
+    _fields_ = (
+        *((name, POINTER) for name in _PUSH_ARRAYS),
+        *((name, NUMBER) for name in ("base", "count", "used", "budget", "drained")),
+        *((name, ctypes.c_double) for name in ("damping", "level", "dangling", "least", "factor")),
+    )
+
+    @classmethod
+    def prepare(cls, arrays: Mapping[str, NDArray[Any] | None], **numbers: float) -> "PushCall":
+        """Make one from arrays, which have to stay, and numbers."""
+        places = {name: None if one is None else place_of(one) for name, one in arrays.items()}
+        return cls(**places, **numbers)
+
+
+class _Rows(ctypes.Structure):
+    _fields_ = tuple((name, POINTER) for name in ("starts", "columns", "weights"))
+
+
+class WalkCall(ctypes.Structure):
+    """What the functions of a walk are given; see `walk_graph` in kernels.c."""
+
+    _fields_ = (
+        *((name, _Rows) for name in WALK_ROWS),
+        *((name, POINTER) for name in ("literal", "namesake", "about")),
+    )
+
+    @classmethod
+    def prepare(
+        cls, rows: Sequence[Sequence[NDArray[Any]]], entities: Sequence[NDArray[Any]]
+    ) -> "WalkCall":
+        """Make one from arrays, which have to stay."""
+        return cls(*(_Rows(*map(place_of, one)) for one in rows), *map(place_of, entities))
+
+
+class Triples(ctypes.Structure):
+    """Columns of edges that are filled in; see `triples` in kernels_walk.h."""
+
+    _fields_ = (
+        *((name, POINTER) for name in ("first", "second", "third")),
+        *((name, NUMBER) for name in ("room", "count")),
+    )
+
+
+class HopCall(ctypes.Structure):
+    """What a hop of a walk goes by; see `hop` in kernels_hop.h."""
+
+    _fields_ = (
+        *((name, POINTER) for name in ("sources", "row", "stating", "facts", "chunks", "weights")),
+        *((name, POINTER) for name in ("log_claim", "log_beside", "log_inward")),
+        *((name, NUMBER) for name in ("count", "outward", "stated")),
+        *((name, FLOAT) for name in ("sharpness", "fit", "unsaid")),
+        ("edges", Triples * 4),
+    )
+
+
+class Led(ctypes.Structure):
+    """The edges that lead on; see `led` in kernels_hop.h."""
+
+    _fields_ = (
+        *((name, POINTER) for name in ("through", "to", "behind", "carried")),
+        ("count", NUMBER),
+    )
+
+
+class Estimates(ctypes.Structure):
+    """Scores of elements, known or not; see `estimates` in kernels_choose.h."""
+
+    _fields_ = (
+        *((name, POINTER) for name in ("matrix", "rows", "vector", "known", "values")),
+        *((name, NUMBER) for name in ("is_half", "total", "width", "elements")),
+    )
+
+
+_HEAD_BYTES = object.__basicsize__  # of an array, before the place of its numbers
+_read_place = ctypes.c_void_p.from_address
+
+
+def _ask_place(array: NDArray[Any]) -> int:
+    """Where numpy says that the numbers of an array are: a dictionary is made for that."""
+    place: int = array.__array_interface__["data"][0]
+    return place
+
+
+def _look_at_place(array: NDArray[Any]) -> int | None:
+    """Where the numbers of an array are, read from the array itself: ten times as quick."""
+    return _read_place(id(array) + _HEAD_BYTES).value
+
+
+def _choose_way() -> Callable[[NDArray[Any]], Any]:
+    """The quick way if arrays are as expected in this interpreter, which is tried."""
+    if sys.implementation.name != "cpython":
+        return _ask_place
+    tried = np.arange(8), np.arange(8)[3:], np.zeros((2, 3), np.float32)[1]
+    return _look_at_place if all(map(_is_found, tried)) else _ask_place
+
+
+def _is_found(array: NDArray[Any]) -> bool:
+    return _look_at_place(array) == _ask_place(array)
+
+
+place_of = _choose_way()
+"""Where the numbers of an array are; they have to lie one after the other."""

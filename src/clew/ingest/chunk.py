@@ -27,7 +27,7 @@ _ZERO_WIDTH_JOINER = "\u200d"
 _WHOLE_TEXT_RATIO = 1.25  # a text up to this many times the size is not split: no tiny tail
 _SHORT_TAIL_RATIO = 0.25  # a last chunk below this share of the size is merged into the one before
 SizedSpan = tuple[int, int, int]  # start, end, tokens
-STRUCTURE_VERSION = "structure 1"
+STRUCTURE_VERSION = "structure 2"
 """Part of the stamp of documents that are split at their structure: others are split as ever."""
 
 
@@ -228,20 +228,24 @@ def _split_section(document: Document, section: Section, size: int, overlap: int
         return []
     if token_count(document.text[start:end]) <= size * _WHOLE_TEXT_RATIO:
         return _make_chunks(document, [(start, end)], section.heading)
-    units: list[SizedSpan] = []
+    runs: list[list[SizedSpan]] = []
     terms: dict[int, Atom] = {}
+    held: tuple[str, ...] = ()
     for atom in split_atoms(document, start, end, size, token_count):
+        if not runs or atom.terms[: len(held)] != held:  # a definition that was continued ends
+            runs.append([])
+        held = atom.terms
         terms[atom.start] = atom
         if atom.tokens <= size:
-            units.append((atom.start, atom.end, atom.tokens))
+            runs[-1].append((atom.start, atom.end, atom.tokens))
             continue
         for left, right in token_windows(document.text, atom.start, atom.end, size):
-            units.append((left, right, token_count(document.text[left:right])))
+            runs[-1].append((left, right, token_count(document.text[left:right])))
     chunks = []
-    for left, right in _pack_units(units, size, overlap):
-        held = terms[left].terms if left in terms else ()
-        path = CRUMB_SEPARATOR.join((*section.path, *held))
-        chunks += _make_chunks(document, [(left, right)], path)
+    for units in runs:
+        for left, right in _pack_units(units, size, overlap):
+            path = (*section.path, *(terms[left].terms if left in terms else ()))
+            chunks += _make_chunks(document, [(left, right)], CRUMB_SEPARATOR.join(path))
     return chunks
 
 

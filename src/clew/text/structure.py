@@ -37,6 +37,11 @@ _ITEM = re.compile(
 )
 _COLON = re.compile(r"[ \t]*:[ \t]+\S")
 _TERM_LINE = re.compile(rf"[ \t]*{TERM_LINE}")
+# "24 - Partial transfer", "E7: no water", "HTTP – a protocol": an item that says what a code means.
+_CODE_ENTRY = re.compile(
+    r"[ \t]*[*_`]{0,3}(?P<term>(?=\S{0,30}[\d_$%/\\]|[A-Z]{2})[^\s:=*`]{1,30})[*_`]{0,3}"
+    r"(?: [-–—=]|:)[ \t]+(?=\S)"
+)
 _DELIMITER_ROW = re.compile(r"[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)*[ \t]*:?-{3,}:?[ \t]*\|?[ \t]*")
 _MAX_TERM_LINES = 4
 _MAX_TERM_CHARS = 120
@@ -409,7 +414,9 @@ class _BlockFinder:
 
 
 def find_item_term(text: str, block: Block) -> str:
-    """Return what an item of a list defines: "- `term`: what it means", else ""."""
+    """Return what an item of a list defines: "- `term`: what it means", "- 24 - why", else ""."""
     marker = _ITEM.match(text, block.start) if block.kind == "item" else None
-    defined = _TERM_LINE.match(text, marker.end() - 1) if marker else None
+    if marker is None:
+        return ""
+    defined = _TERM_LINE.match(text, marker.end() - 1) or _CODE_ENTRY.match(text, marker.end() - 1)
     return defined["term"] if defined else ""

@@ -7,8 +7,8 @@ approximate.
 
 import re
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.errors import ConfigError
@@ -228,25 +228,30 @@ def _split_section(document: Document, section: Section, size: int, overlap: int
         return []
     if token_count(document.text[start:end]) <= size * _WHOLE_TEXT_RATIO:
         return _make_chunks(document, [(start, end)], section.heading)
-    runs: list[list[SizedSpan]] = []
-    terms: dict[int, Atom] = {}
-    held: tuple[str, ...] = ()
-    for atom in split_atoms(document, start, end, size, token_count):
-        if not runs or atom.terms[: len(held)] != held:  # a definition that was continued ends
-            runs.append([])
-        held = atom.terms
-        terms[atom.start] = atom
+    units: list[SizedSpan] = []
+    atoms = list(split_atoms(document, start, end, size, token_count))
+    for atom in atoms:
         if atom.tokens <= size:
-            runs[-1].append((atom.start, atom.end, atom.tokens))
+            units.append((atom.start, atom.end, atom.tokens))
             continue
         for left, right in token_windows(document.text, atom.start, atom.end, size):
-            runs[-1].append((left, right, token_count(document.text[left:right])))
+            units.append((left, right, token_count(document.text[left:right])))
+    begins = [atom.start for atom in atoms]
     chunks = []
-    for units in runs:
-        for left, right in _pack_units(units, size, overlap):
-            path = (*section.path, *(terms[left].terms if left in terms else ()))
-            chunks += _make_chunks(document, [(left, right)], CRUMB_SEPARATOR.join(path))
+    for left, right in _pack_units(units, size, overlap):
+        within = atoms[max(0, bisect_right(begins, left) - 1) : bisect_left(begins, right)]
+        path = (*section.path, *_find_shared_terms(within))
+        chunks += _make_chunks(document, [(left, right)], CRUMB_SEPARATOR.join(path))
     return chunks
+
+
+def _find_shared_terms(atoms: Sequence[Atom]) -> tuple[str, ...]:
+    """Return the terms of the definitions that all atoms continue; one may end among them."""
+    shared = atoms[0].terms if atoms else ()
+    for atom in atoms:
+        while shared != atom.terms[: len(shared)]:
+            shared = shared[:-1]
+    return shared
 
 
 def _check_sizes(size: int, overlap: int) -> None:

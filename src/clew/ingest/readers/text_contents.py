@@ -11,13 +11,13 @@ from typing import NamedTuple
 from clew.ingest.readers.numbered_headings import Number, read_number
 from clew.ingest.readers.pages import contents_title
 
-_BULLET = re.compile(r"[ \t]*(?:[*•-][ \t]+)?")
+_BULLET = re.compile(r"\A[ \t]*(?:[*•-][ \t]+)?")
 _CAPTION = re.compile(r"[^\W\d_]{2,14}\s(?P<rest>\d.*)")  # "Table 1.1. Names of …"
 _LETTERED = re.compile(r"(?P<letter>[A-Z](?:\.\d{1,3})*)\.?\s+(?P<title>\S.*)")
 _PAGE = re.compile(r"(?:\s{2,}|[ .…]*\t)\d{1,4}\s*\Z")
 _KEY_CHARS = 10  # of a title, which may be wrapped elsewhere
 _LEAST_ENTRIES, _LEAST_NAMED = 4, 1  # … below a title that named a list before
-_LEAST_DOTTED = 0.6  # of the entries must stand again
+_LEAST_AGAIN = 0.6  # of the entries must stand again
 _MAX_WRAPPED = 3
 _MAX_FIRST = 3  # unnumbered entries before the numbered ones
 
@@ -55,20 +55,18 @@ def drop_listed_contents(text: str) -> str:
         named = title is not None and lines[title].strip() in titles
         again = sum(alone.get(key, -1) >= run.end for key in run.keys)
         least = _LEAST_NAMED if named else _LEAST_ENTRIES
-        if len(run.keys) >= least and again >= _LEAST_DOTTED * len(run.keys):
+        if len(run.keys) >= least and again >= _LEAST_AGAIN * len(run.keys):
             gone.update(range(start, run.end))
             if title is not None:
                 titles.add(lines[title].strip())
                 gone.add(title)
-            at = run.end
-        else:
-            at = max(at + 1, run.end) if not again else at + 1
+        at = max(at + 1, run.end)
     return "\n".join(line for at, line in enumerate(lines) if at not in gone) if gone else text
 
 
 def _read_key(line: str) -> Key | None:
     """Return the number and the beginning of the title of a line that has both."""
-    bare = _PAGE.sub("", line[_BULLET.match(line).end() :].strip()) if line.strip() else ""  # type: ignore[union-attr]
+    bare = _PAGE.sub("", _BULLET.sub("", line, count=1).strip())
     if not bare or len(bare) > 200:
         return None
     if (lettered := _LETTERED.fullmatch(bare)) is not None:

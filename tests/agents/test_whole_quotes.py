@@ -158,3 +158,51 @@ def test_the_case_of_an_option_is_told_by_what_it_does() -> None:
         signs, [Passage("p", "rotate.md", "", 1.0, ROTATE, 0, len(ROTATE))]
     )
     assert (best.unit.term, second.unit.term) == ("-h name", "-H name")
+
+
+CODES = """# Exit values
+
+- 0 - Success
+- 5 - Error starting the client-server protocol
+- 23 - Partial transfer due to an error
+- 24 - Partial transfer due to vanished source files
+- 25 - The limit of deletions stopped it
+
+# Settings
+
+The file has these settings:
+
+rotate count
+:   Log files are rotated count times before they are removed.
+
+missingok
+:   If the log file is missing, go on to the next one without an error.
+
+olddir directory
+:   Logs are moved into the directory when they are rotated.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("What does exit code 24 mean?", "- 24 - Partial transfer due to vanished source files"),
+        (
+            "What does missingok do?",
+            "missingok\n:   If the log file is missing, go on to the next one without an error.",
+        ),
+    ],
+)
+async def test_an_entry_of_a_list_is_quoted_alone(
+    tmp_path: Path, question: str, quote: str
+) -> None:
+    answer = await ask(tmp_path, "tool.md", CODES, question)
+    assert answer.citations[0].quote == quote, answer.answer
+    assert answer.answer.count("\n-") + answer.answer.count("\n:") <= 1
+
+
+def test_items_of_codes_are_units_and_others_are_not() -> None:
+    codes = "- E7: no water\n- E8: no power\n- E9: no heat"
+    assert [unit.term for unit in find_units(codes)] == ["E7", "E8", "E9"]
+    [plain] = find_units("- take the pot: it is heavy\n- wash it\n- put it back")
+    assert plain.term == ""

@@ -6,6 +6,7 @@ import pytest
 
 from clew.ingest.files import read
 from clew.ingest.readers.source import Skipped
+from clew.text.places import find_breadcrumbs
 from clew.types import Document
 
 
@@ -133,3 +134,48 @@ async def test_comments_in_all_forms_are_no_text(tmp_path: Path) -> None:
     )
     assert text.endswith("## OPTIONS\n\n--public\n:   Prints the public part.")
     assert "secret" not in text and "removed" not in text
+
+
+async def test_a_condition_alone_on_its_line_is_for_the_next_one(tmp_path: Path) -> None:
+    text = await text_of(
+        tmp_path / "kiln.8",
+        ".TH KILN 8\n.SH OPTIONS\n.ie '2'1'\n.IP \"1, default\"\n.el\n.IP 1\nThe old kiln.\n"
+        ".ie '2'2'\n.IP \"2, default\"\n.el\n.IP 2\nThe new kiln.\n",
+    )
+    assert text == "## OPTIONS\n\n1\n:   The old kiln.\n\n2, default\n:   The new kiln."
+
+
+ALIASES = """.Dd May 1, 2020
+.Dt QUILL 1
+.Sh KEYS
+.Bl -tag -width Ds
+.It Ic #
+Shows the number.
+.It Xo
+.Tg pots
+.Ic show-pots
+.Op Fl a
+.Xc
+.D1 Pq alias: Ic pots
+Shows all pots.
+.It Xo Ic show-kilns
+.Op Fl b
+.Xc
+.D1 Pq alias: Ic kilns
+Shows all kilns.
+.El
+.Sh OPTIONS
+.Bl -tag -width Ds
+.It Ic glaze-time
+Waits for the glaze.
+.El
+"""
+
+
+async def test_sections_stand_behind_code_that_begins_a_definition(tmp_path: Path) -> None:
+    text = await text_of(tmp_path / "quill.1", ALIASES)
+    assert "show-pots [-a]\n:   ```" in text and "show-kilns [-b]\n:   ```" in text
+    assert "Tg" not in text
+    for term, section in (("glaze-time", "OPTIONS"), ("show-kilns [-b]", "KEYS"), ("#", "KEYS")):
+        crumbs = find_breadcrumbs("quill.1", text, text.index(f"\n{term}\n") + 1)
+        assert crumbs == (section, term)

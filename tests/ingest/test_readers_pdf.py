@@ -10,7 +10,12 @@ import pytest
 
 from clew.ingest.chunk import ByTokens
 from clew.ingest.files import find_files, read, read_source_items
-from clew.ingest.readers.pages import SizedLine, find_large_lines, strip_running_lines
+from clew.ingest.readers.pages import (
+    SizedLine,
+    find_large_lines,
+    find_large_title,
+    strip_running_lines,
+)
 from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.types import Document
 from clew.version import pip_install_command
@@ -179,6 +184,26 @@ def test_lines_in_a_larger_font_are_headings() -> None:
     assert find_large_lines([*body, *large]) == [(0, 1, "Pumps"), (1, 2, "1.1 Valves")]
     assert find_large_lines([]) == []
     assert find_large_lines([SizedLine(0, 10.0, "All alike")]) == []
+
+
+def test_a_heading_of_two_lines_and_the_largest_line_of_a_page() -> None:
+    body = [SizedLine(n // 10, 10.0, f"Line {n} of the text goes on as usual.") for n in range(60)]
+    title = [SizedLine(0, 24.0, "The Handbook"), SizedLine(0, 24.0, "of Pumps")]
+    large = [
+        SizedLine(1, 14.0, "1.1 Valves that are put into the"),
+        SizedLine(1, 14.0, "system"),
+        SizedLine(1, 14.0, "1.2 Seals"),
+        SizedLine(2, 18.0, "Tools"),
+        SizedLine(2, 18.0, "Oils"),
+    ]
+    lines = [*title, SizedLine(0, 14.0, "Ann Reed"), *body[:10], *large, *body[10:]]
+    assert [text for _, _, text in find_large_lines(lines)] == [
+        *("The Handbook of Pumps", "Ann Reed", "1.1 Valves that are put into the system"),
+        *("1.2 Seals", "Tools", "Oils"),
+    ]
+    assert find_large_title(lines) == "The Handbook of Pumps"
+    assert find_large_title(body) == find_large_title([]) == ""
+    assert find_large_title(title) == ""  # of one page there is nothing to compare with
 
 
 async def test_what_is_no_pdf_is_told_in_plain_words(tmp_path: Path) -> None:

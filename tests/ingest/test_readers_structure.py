@@ -455,6 +455,20 @@ async def test_chunks_follow_the_structure(tmp_path: Path) -> None:
     assert chunks[-1].text.endswith("```") and chunks[-1].text.count("```") == 2
 
 
+async def test_a_chunk_is_headed_by_no_definition_that_ends_in_it(tmp_path: Path) -> None:
+    long = "\n\n".join(f"    The pot number {n} is set down {'with care ' * 20}." for n in range(9))
+    text = f"# Kiln\n\n## Options\n\n--pots\n:   Takes pots.\n\n{long}\n\n" + "\n\n".join(
+        f"--mark-{n}\n:   Sets the mark {n} and {'says so ' * 9}." for n in range(9)
+    )
+    [found] = await read_all(tmp_path / "a.md", text)
+    assert isinstance(found, Document)
+    chunks = BySentences(size=150)(found)
+    headed = [chunk for chunk in chunks if chunk.heading.endswith("--pots")]
+    assert len(headed) > 1 and not any("--mark" in chunk.text for chunk in headed)
+    [marked] = [chunk for chunk in chunks if "--mark-0\n" in chunk.text]
+    assert marked.heading == "Kiln > Options"
+
+
 async def test_compressed_files_within_the_budget(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     assert await read_text(path, gzip.compress(b"Some text.")) == "Some text."

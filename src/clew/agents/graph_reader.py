@@ -205,7 +205,7 @@ class GraphReader:
         whole = await quote_whole(ctx, retrieval.evidence, retrieval.found)
         account = None if whole else await self._quote_account(ctx, retriever, retrieval)
         if account is not None:
-            return account
+            return leave_out_others(ctx.question, account)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         asked = find_asked_term(ctx, read.evidence.chunks) if whole is None else None
         if whole is None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from clew.agents.answering.asked_entry import cut_to_entries
 from clew.agents.answering.asked_term import AskedTerm
 from clew.agents.answering.cells import find_asked_cell
 from clew.agents.answering.exact_terms import (
@@ -219,10 +220,11 @@ def _may_widen(text: str, quote: str) -> bool:
 
 
 def leave_out_others(question: str, answer: Answer) -> Answer:
-    """Return the answer without definitions of other terms, where a quote defines the one asked.
+    """Return the answer without entries of other terms, where a quote has the one asked for.
 
     `%w` is no neighbour to be told with `%W`.
     """
+    answer = cut_to_entries(question, answer)
     terms = find_exact_terms(question)
     own = {c for c in answer.citations if any(defines_term(term, c.quote) for term in terms)}
     if not own or answer.candidate or find_wanted_block(question) != "definition":

@@ -43,7 +43,7 @@ from clew.types import Document
 _WORD = re.compile(r"\w+")
 # A word in small letters that is no part of an address, a path, a compound or an option.
 _SMALL_WORD = re.compile(r"(?<![\w/.@:=-])[a-zß-öø-ÿа-яё]{2,}(?![\w/@=-]|[.:]\w)")
-_FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(?::[ \t]+)?```.*?^[ \t]*```", re.DOTALL | re.MULTILINE)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
 _MARKED_SHARE = 0.5  # of its occurrences that are marked: then a plain word is a name
 _LEAST_TERM_CHARS = 2

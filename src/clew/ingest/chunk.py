@@ -7,8 +7,8 @@ approximate.
 
 import re
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.errors import ConfigError
@@ -27,7 +27,7 @@ _ZERO_WIDTH_JOINER = "\u200d"
 _WHOLE_TEXT_RATIO = 1.25  # a text up to this many times the size is not split: no tiny tail
 _SHORT_TAIL_RATIO = 0.25  # a last chunk below this share of the size is merged into the one before
 SizedSpan = tuple[int, int, int]  # start, end, tokens
-STRUCTURE_VERSION = "structure 1"
+STRUCTURE_VERSION = "structure 2"
 """Part of the stamp of documents that are split at their structure: others are split as ever."""
 
 
@@ -229,20 +229,29 @@ def _split_section(document: Document, section: Section, size: int, overlap: int
     if token_count(document.text[start:end]) <= size * _WHOLE_TEXT_RATIO:
         return _make_chunks(document, [(start, end)], section.heading)
     units: list[SizedSpan] = []
-    terms: dict[int, Atom] = {}
-    for atom in split_atoms(document, start, end, size, token_count):
-        terms[atom.start] = atom
+    atoms = list(split_atoms(document, start, end, size, token_count))
+    for atom in atoms:
         if atom.tokens <= size:
             units.append((atom.start, atom.end, atom.tokens))
             continue
         for left, right in token_windows(document.text, atom.start, atom.end, size):
             units.append((left, right, token_count(document.text[left:right])))
+    begins = [atom.start for atom in atoms]
     chunks = []
     for left, right in _pack_units(units, size, overlap):
-        held = terms[left].terms if left in terms else ()
-        path = CRUMB_SEPARATOR.join((*section.path, *held))
-        chunks += _make_chunks(document, [(left, right)], path)
+        within = atoms[max(0, bisect_right(begins, left) - 1) : bisect_left(begins, right)]
+        path = (*section.path, *_find_shared_terms(within))
+        chunks += _make_chunks(document, [(left, right)], CRUMB_SEPARATOR.join(path))
     return chunks
+
+
+def _find_shared_terms(atoms: Sequence[Atom]) -> tuple[str, ...]:
+    """Return the terms of the definitions that all atoms continue; one may end among them."""
+    shared = atoms[0].terms if atoms else ()
+    for atom in atoms:
+        while shared != atom.terms[: len(shared)]:
+            shared = shared[:-1]
+    return shared
 
 
 def _check_sizes(size: int, overlap: int) -> None:

@@ -64,7 +64,10 @@ _WIDEST_NOTE = 48  # a column that prose without any stop is not wrapped at
 _OPENING = re.compile(  # the first letter of a line that is no heading, or behind a stop
     rf"(?:(?:\A|\n)(?![#|])|[.!?…][{_CLOSING_MARKS}]{{0,4}}\s)[^\w\n]{{0,6}}+([^\W\d_])"
 )
-_FENCE = re.compile(r"^[ \t]*+```[^\n]*+(?:\n|\Z)", re.MULTILINE)
+_FENCE = re.compile(
+    r"^[ \t]*+(?:(?P<mark>(?::|[-*+•‣◦]|\d{1,3}[.)])[ \t]++)```[^`\n]*+|```[^\n]*+)(?:\n|\Z)",
+    re.MULTILINE,
+)
 _MAX_CODE_CHARS = 2_000  # a longer block of code is split at its lines like any text
 _NO_CODE = (1 << 60, 1 << 60)
 _MAX_KEPT_CHARS = 4_000  # of a text whose sentences are kept
@@ -175,7 +178,7 @@ def _find_code(text: str) -> Iterator[tuple[int, int]]:
     for fence in _FENCE.finditer(text):
         if opened < 0:
             opened = fence.start()
-        else:
+        elif not fence["mark"]:
             end = fence.end() - fence[0].endswith("\n")
             if end - opened <= _MAX_CODE_CHARS:
                 yield opened, end

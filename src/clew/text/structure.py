@@ -24,8 +24,12 @@ from clew.text.word_forms import is_function_word
 
 BlockKind = Literal["heading", "paragraph", "code", "item", "definition", "header", "row"]
 
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(\S.*))?")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
+# Code may begin on the line of an item or a definition, right behind its mark.
+_OPENING_FENCE = re.compile(
+    r"[ \t]*(?:(```|~~~)|(?::|[-*+•‣◦]|\d{1,3}[.)])[ \t]+(```|~~~)(?=[^`~]*\Z))"
+)
 _UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3}
 _LONGEST_HEADING_LINE = 200
 _ITEM = re.compile(
@@ -33,6 +37,11 @@ _ITEM = re.compile(
 )
 _COLON = re.compile(r"[ \t]*:[ \t]+\S")
 _TERM_LINE = re.compile(rf"[ \t]*{TERM_LINE}")
+# "24 - Partial transfer", "E7: no water", "HTTP – a protocol": an item that says what a code means.
+_CODE_ENTRY = re.compile(
+    r"[ \t]*[*_`]{0,3}(?P<term>(?=\S{0,30}[\d_$%/\\]|[A-Z]{2})[^\s:=*`]{1,30})[*_`]{0,3}"
+    r"(?: [-–—=]|:)[ \t]+(?=\S)"
+)
 _DELIMITER_ROW = re.compile(r"[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)*[ \t]*:?-{3,}:?[ \t]*\|?[ \t]*")
 _MAX_TERM_LINES = 4
 _MAX_TERM_CHARS = 120
@@ -119,13 +128,13 @@ def find_headings(text: str) -> Iterator[Heading]:
         end = at + len(line) + 1
         if line.startswith(_PAGE_BREAK):  # a page may begin with a heading
             line, at = line[1:], at + 1
-        opened = _FENCE.match(line)
+        opened = (_FENCE if fence else _OPENING_FENCE).match(line)
         if opened and (not fence or fence == opened[1]):
-            fence = "" if fence else opened[1]
+            fence = "" if fence else opened[1] or opened[2]
         if fence or opened:
             before = ""
         elif (atx := _ATX.fullmatch(line)) and len(line) <= _LONGEST_HEADING_LINE:
-            yield Heading(at, end, len(atx[1]), (atx[2] or "").rstrip("# \t"))
+            yield Heading(at, end, len(atx[1]), atx[2].rstrip("# \t"))
             before = ""
         elif level := _underline_level(before, line):
             yield Heading(before_at, end, level, before.strip())
@@ -273,11 +282,11 @@ class _BlockFinder:
         if found := _ITEM.match(line.text):
             after = self._body_end(at + 1, end, line.indent, lazy=True)
             marker = found["bullet"] or found["number"]
-            return self._block("item", at, after, marker), after, self._inner(at + 1, after)
+            return self._block("item", at, after, marker), after, self._inner(at, after)
         if defined := _TERM_LINE.match(line.text):
             after = self._body_end(at + 1, end, line.indent, lazy=True)
             block = self._block("definition", at, after, defined["term"])
-            return block, after, self._inner(at + 1, after)
+            return block, after, self._inner(at, after)
         if after_blank and line.indent >= base + _CODE_INDENT and not self._is_prose(at, end):
             after = self._body_end(at + 1, end, line.indent - 1)
             return self._block("code", at, after), after, 0
@@ -301,11 +310,15 @@ class _BlockFinder:
             last -= 1
         return Block(kind, self._lines[at].begin, self._lines[last].end, title)
 
-    def _inner(self, first: int, after: int) -> int:
+    def _inner(self, marked: int, after: int) -> int:
         """Return the first line within an item or a definition that begins another block.
 
-        Lines that go on with its first one, as they are wrapped, begin none.
+        Lines that go on with the `marked` one, as they are wrapped, begin none; nor does code that
+        begins on it.
         """
+        first = marked + 1
+        if opened := _OPENING_FENCE.match(self._lines[marked].text):
+            first = min(self._fenced(marked, after, opened[1] or opened[2])[1], after)
         at, wrapped = first, self._lines[first].indent if first < after else -1
         while at < after and 0 <= self._lines[at].indent <= wrapped:
             if self._begins_block(at) or self._begins_table(at, after):
@@ -368,7 +381,7 @@ class _BlockFinder:
         indent = self._lines[at].indent
         after = self._body_end(body + 1, end, indent)
         title = ", ".join(line.text.strip() for line in self._lines[at:body])
-        return self._block("definition", at, after, title), after, self._inner(body + 1, after)
+        return self._block("definition", at, after, title), after, self._inner(body, after)
 
     def _body_end(self, at: int, end: int, indent: int, lazy: bool = False) -> int:
         """Return the line after a body; with `lazy`, lines that just go on need no indent."""
@@ -401,7 +414,9 @@ class _BlockFinder:
 
 
 def find_item_term(text: str, block: Block) -> str:
-    """Return what an item of a list defines: "- `term`: what it means", else ""."""
+    """Return what an item of a list defines: "- `term`: what it means", "- 24 - why", else ""."""
     marker = _ITEM.match(text, block.start) if block.kind == "item" else None
-    defined = _TERM_LINE.match(text, marker.end() - 1) if marker else None
+    if marker is None:
+        return ""
+    defined = _TERM_LINE.match(text, marker.end() - 1) or _CODE_ENTRY.match(text, marker.end() - 1)
     return defined["term"] if defined else ""

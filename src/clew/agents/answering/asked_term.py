@@ -32,6 +32,8 @@ _ASKED_KIND = re.compile(
     r"\b(?:what|which)\s+(?:is\s+the\s+)?(?P<words>\w[\w-]*(?:\s+\w[\w-]*){0,2})", re.IGNORECASE
 )
 _PLAIN = re.compile(r"[^\W\d_]?[a-z]*")  # a word that may stand in a question by chance
+# "Higher-order functions" are no orders: a compound before a noun says what sort of it is meant.
+_COMPOUND = re.compile(r"\b[^\W\d_]+(?:-[^\W\d_]+)+(?=\s+[^\W\d_])")
 _FORM = 0.9  # from which two words are forms of one
 _LEAST, _MARGIN = 0.45, 0.12  # of the question's words by rarity, and before the next entry
 # Confidence of a term that leads, by the share of the question it says; and of one that does not.
@@ -173,6 +175,7 @@ def _find_entries(
         for block in _find_defined(blocks):
             above = [title for start, title in headings if start < block.start][-1:] or [outer]
             told = " ".join((*above, _find_announcement(passage.text, blocks, block)))
+            told = _COMPOUND.sub(" ", told)
             near = beside.get(block.title[0], ())
             found.append(Entry(passage, block, frozenset((*split_words(told), *near))))
     return found

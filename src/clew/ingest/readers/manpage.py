@@ -219,6 +219,8 @@ class ManualPage:
         if words[:1] == ["Sm"]:
             self._apart = words[1:] != ["off"] if words[1:] else not self._apart
             return
+        if line[:1] == "." and words[0] in _NO_TEXT:
+            return
         closing = "Xc" in words or words[:1] in (["It"], ["El"], ["Sh"], ["Ss"], ["Pp"])
         if "Xc" in words:
             words.remove("Xc")
@@ -399,8 +401,9 @@ class ManualPage:
         self._flush()
         self._bodies = self._bodies or [0]
         words = split_arguments(rest)
-        if words[-1:] == ["Xo"]:  # the term goes on over the lines up to `Xc`
-            self._term, self._apart = [self._write_mdoc(words[:-1])], True
+        if "Xo" in words and "Xc" not in words:  # the term goes on over the lines up to `Xc`
+            words.remove("Xo")
+            self._term, self._apart = [self._write_mdoc(words)], True
         elif words:
             self._write_term(self._write_mdoc(words))
         else:

@@ -41,6 +41,7 @@ _SENTENCE_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "”", '"', ")")
 Bookmark = tuple[int, int, str]  # page from 0, level from 1, title
 _LARGER = 1.15  # times the size of most of the text
 _MAX_HEADING_CHARS = 120
+_LEAST_LETTERS = 3
 _MAX_HEADING_SHARE = 0.15  # of the letters: where more are large, the font says nothing
 _MAX_LEVELS = 3
 
@@ -55,28 +56,74 @@ class SizedLine(NamedTuple):
 
 def find_large_lines(lines: Sequence[SizedLine]) -> list[Bookmark]:
     """Return the lines in a larger font than most text, as bookmarks; the largest come first."""
+    body = _find_body_size(lines)
+    large = [at for at, line in enumerate(lines) if body and _is_large(line, body)]
+    repeated = Counter(lines[at].text for at in large)
+    # Others are running headers.
+    large = [at for at in large if repeated[lines[at].text] <= 2]
+    if sum(len(lines[at].text) for at in large) > _MAX_HEADING_SHARE * _count_letters(lines):
+        return []
+    sizes = sorted({lines[at].size for at in large}, reverse=True)
+    level = {size: min(at + 1, _MAX_LEVELS) for at, size in enumerate(sizes)}
+    joined = _join_wrapped(lines, large)
+    return [(line.page, level[line.size], line.text) for line in joined]
+
+
+def find_large_title(lines: Sequence[SizedLine]) -> str:
+    """Return what stands in the largest font on the first page, if that is larger than text."""
+    body = _find_body_size(lines)
+    first = [at for at, line in enumerate(lines) if line.page == 0 and line.text.strip()]
+    size = max((lines[at].size for at in first), default=0.0)
+    if len({line.page for line in lines}) < 2 or size < _LARGER * body:
+        return ""
+    largest = [at for at in first if lines[at].size == size]
+    after = next((n for n, at in enumerate(largest) if at != largest[0] + n), len(largest))
+    title = " ".join(lines[at].text for at in largest[:after])
+    lettered = sum(map(str.isalpha, title)) >= _LEAST_LETTERS
+    return title if lettered and len(title) <= _MAX_HEADING_CHARS else ""
+
+
+def _find_body_size(lines: Sequence[SizedLine]) -> float:
+    """Return the size of the font that most of the text is in; 0 without any text."""
     characters: Counter[float] = Counter()
     for line in lines:
         characters[line.size] += len(line.text)
-    if not characters:
-        return []
-    body = characters.most_common(1)[0][0]
-    large = [
-        line
-        for line in lines
-        if line.size >= _LARGER * body
+    return characters.most_common(1)[0][0] if characters else 0.0
+
+
+def _count_letters(lines: Sequence[SizedLine]) -> int:
+    return sum(len(line.text) for line in lines)
+
+
+def _is_large(line: SizedLine, body: float) -> bool:
+    return (
+        line.size >= _LARGER * body
         and len(line.text) <= _MAX_HEADING_CHARS
-        and sum(map(str.isalpha, line.text)) >= 3
+        and sum(map(str.isalpha, line.text)) >= _LEAST_LETTERS
         and not line.text.endswith((".", ",", ";"))
         and not _LEADER.fullmatch(line.text)
-    ]
-    repeated = Counter(line.text for line in large)
-    large = [line for line in large if repeated[line.text] <= 2]  # others are running headers
-    if sum(len(line.text) for line in large) > _MAX_HEADING_SHARE * characters.total():
-        return []
-    sizes = sorted({line.size for line in large}, reverse=True)
-    level = {size: min(at + 1, _MAX_LEVELS) for at, size in enumerate(sizes)}
-    return [(line.page, level[line.size], line.text) for line in large]
+    )
+
+
+def _join_wrapped(lines: Sequence[SizedLine], large: Sequence[int]) -> list[SizedLine]:
+    """Return large lines, those that go on with the one before joined to it.
+
+    It goes on in small letters, or without a number below a line that begins with one.
+    """
+    found: list[SizedLine] = []
+    last = -2
+    for at in large:
+        line, before = lines[at], found[-1] if found else None
+        same = before is not None and at == last + 1 and line[:2] == before[:2]
+        goes_on = line.text[:1].islower() or (
+            before is not None and before.text[:1].isdigit() and not line.text[:1].isdigit()
+        )
+        if before is not None and same and goes_on:
+            found[-1] = before._replace(text=f"{before.text} {line.text}")
+        else:
+            found.append(line)
+        last = at
+    return found
 
 
 class _EdgeLine(NamedTuple):

@@ -22,6 +22,7 @@ from clew.ingest.readers.pages import (
     SizedLine,
     drop_page_contents,
     find_large_lines,
+    find_large_title,
     is_listing,
     join_pages,
     strip_running_lines,
@@ -95,8 +96,9 @@ def read_pdf(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
         reader = PdfReader(io.BytesIO(raw), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
             raise InputError("is encrypted; remove its password first")
-        pages, bookmarks = _read_pages(raw, reader, budget)
+        pages, bookmarks, largest = _read_pages(raw, reader, budget)
         title, author = _title_and_author(reader)
+        title = title.strip() or largest
     except InputError:
         raise
     except PyPdfError as error:
@@ -123,27 +125,29 @@ class _Meter:
             raise InputError(f"{self._budget.say_too_slow()}; split it")
 
 
-def _read_pages(raw: bytes, reader: Any, budget: ReadBudget) -> tuple[list[str], list[Bookmark]]:
-    """Return the text of each page by the better engine, and the bookmarks."""
+def _read_pages(
+    raw: bytes, reader: Any, budget: ReadBudget
+) -> tuple[list[str], list[Bookmark], str]:
+    """Return the text of each page by the better engine, the bookmarks, and what may be a title."""
     count = len(reader.pages)
     if count > budget.pages:
         raise InputError(f"has {count} pages, over the limit of {budget.pages}; split it")
     meter = _Meter(budget)
     if not _PDFIUM.acquire(blocking=False):
-        return _read_by_pypdf(reader, range(count), meter), []
+        return _read_by_pypdf(reader, range(count), meter), [], ""
     try:
         found = _read_by_pdfium(raw, count, budget, meter)
     finally:
         _PDFIUM.release()
     if found is None:
-        return _read_by_pypdf(reader, range(count), meter), []
-    pages, bookmarks = found
+        return _read_by_pypdf(reader, range(count), meter), [], ""
+    pages, bookmarks, title = found
     known = Vocabulary(pages)
     doubtful = [at for at, page in enumerate(pages) if _is_doubtful(page, known)]
     for at, other in zip(doubtful, _read_by_pypdf(reader, doubtful, meter), strict=True):
         if _is_better(other, pages[at], known):
             pages[at] = other
-    return pages, bookmarks
+    return pages, bookmarks, title
 
 
 def _read_by_pypdf(reader: Any, numbers: Sequence[int], meter: _Meter) -> list[str]:
@@ -156,8 +160,8 @@ def _read_by_pypdf(reader: Any, numbers: Sequence[int], meter: _Meter) -> list[s
 
 def _read_by_pdfium(
     raw: bytes, count: int, budget: ReadBudget, meter: _Meter
-) -> tuple[list[str], list[Bookmark]] | None:
-    """Return pages and bookmarks; None if pdfium is missing, or reads the file otherwise."""
+) -> tuple[list[str], list[Bookmark], str] | None:
+    """Return pages, bookmarks and the largest line; None if pdfium cannot read it as it is."""
     try:
         import pypdfium2 as pdfium
     except ImportError:
@@ -186,7 +190,8 @@ def _read_by_pdfium(
         texts = [clean("\n".join(written)) for written in mark_terms(pages)]
         texts = [_SOFT_HYPHEN_END.sub("", text).rstrip().lstrip("\n") for text in texts]
         texts = [part_words(text, parted) for text, parted in zip(texts, glued, strict=True)]
-        return texts, list(_read_bookmarks(document)) or find_large_lines(lines)
+        bookmarks = list(_read_bookmarks(document)) or find_large_lines(lines)
+        return texts, bookmarks, find_large_title(lines)
     except pdfium.PdfiumError:
         return None
     finally:

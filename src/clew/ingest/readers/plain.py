@@ -10,11 +10,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.numbered_headings import (
+    LEAST_HEADINGS,
+    find_numbered_headings,
+    measure_width,
+    read_number,
+    stands_alone,
+)
 from clew.ingest.readers.pages import contents_title, drop_contents, join_pages, strip_running_lines
 from clew.ingest.readers.pdf_words import Vocabulary, join_hyphenated
 from clew.ingest.readers.questions import mark_questions
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
+from clew.ingest.readers.text_contents import drop_listed_contents
 from clew.ingest.readers.text_tables import mark_text_tables
 from clew.ingest.readers.text_terms import mark_text_terms
 from clew.text.drawings import fence_drawings
@@ -22,24 +30,18 @@ from clew.text.structure import split_sections
 from clew.text.unicode import clean
 from clew.types import Document
 
-_NUMBERED = re.compile(
-    r"(?:(?P<number>\d{1,2}(?:\.\d{1,3}){0,5})\.?|(?P<letter>[A-Z](?:\.\d{1,3}){1,4})\.?|"
-    r"(?P<appendix>Appendix [A-Z])[.:]?)[ \t]+(?P<title>\S.{0,90})"
-)
-# "Article 3: Liability", "§ 4 Kündigung": a word or mark that is counted.
-_COUNTED = re.compile(
-    r"(?P<word>§+|[^\W\d_]{3,12}) ?(?P<number>\d{1,3})(?:[.:]| ?[—–-])?(?: +(?P<title>\S.{0,90}))?"
-)
 _UNDERLINE = re.compile(r"([=\-~*^#])\1{2,}[ \t]*")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\na-z]{2,60}")
+_SENTENCE_MARK = re.compile(
+    r"[。！？；，、](?!\Z)|[。；，、]\Z"
+)  # no heading in a script without capitals
+_LABELLED = re.compile(r"[^:]{1,40}:\s|\S(?:\t| {3,})\S")
 _PAGE_END = re.compile(r"^.*\[Page \d{1,4}\][ \t]*$", re.MULTILINE)  # of standards
-_LEAST_HEADINGS = 3
 _INDENTED_SHARE = (
     0.6  # of the lines: then those at the margin that are written in capitals are headings
 )
 _MAX_MARGIN = 8  # columns that the text of all sections is set in
 _TITLE_SEARCH_LINES, _TITLE_MARGIN, _PAGE_WIDTH = 60, 8, 72
-_PROSE_END = (".", ",", ";", ":")
 _CUT = "\N{HYPHEN}"
 
 
@@ -47,11 +49,9 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     """Read a text; its title is a short first line on its own, or a centred line."""
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
-    title = first_line_title(text)
     listed = mark_text_terms(fence_drawings(mark_text_tables(tidy_pages(text))))
     tidied = drop_margin(mark_headings(_join_cut_words(listed)))
-    if tidied != text:
-        title = _centred_title(text) or title
+    title = _find_title(text, tidied)
     tidied = mark_questions(tidied)
     yield make_document(tidied, title, source.name, text_metadata("text", encoding))
 
@@ -69,10 +69,12 @@ def tidy_pages(text: str) -> str:
     if len(pages) < 2:
         pages = _split_at_page_numbers(text)
     if len(pages) < 2:
-        return drop_contents(text)
+        return drop_listed_contents(drop_contents(text))
     pages = [_PAGE_END.sub("", page) if "[Page " in page else page for page in pages]
     joined, _ = join_pages(strip_running_lines(pages), "")
-    return re.sub(r"\n{4,}", "\n\n\n", drop_contents(joined)).strip("\n") or text
+    return (
+        re.sub(r"\n{4,}", "\n\n\n", drop_listed_contents(drop_contents(joined))).strip("\n") or text
+    )
 
 
 def _split_at_page_numbers(text: str) -> list[str]:
@@ -87,14 +89,15 @@ def _split_at_page_numbers(text: str) -> list[str]:
 def mark_headings(text: str) -> str:
     """Mark headings with `#`: underlined ones, numbered ones in order, or lines in capitals."""
     lines = text.split("\n")
-    underlined, numbered = _underlined_headings(lines), _numbered_headings(lines)
+    underlined = _underlined_headings(lines)
+    joined, numbered = find_numbered_headings(lines)
     if len(underlined) >= max(2, len(numbered)):
         lines = ["" if at - 1 in underlined else line for at, line in enumerate(lines)]
         return _mark_lines(lines, underlined)
     if numbered:
-        lines, numbered = _drop_listed(lines, numbered)
-    levels = numbered or _counted_headings(lines) or _capital_headings(lines)
-    return _mark_lines(lines, levels) if len(levels) >= _LEAST_HEADINGS else text
+        lines, numbered = _drop_listed(joined, numbered)
+    levels = numbered or _capital_headings(lines)
+    return _mark_lines(lines, levels) if len(levels) >= LEAST_HEADINGS else text
 
 
 def drop_margin(text: str) -> str:
@@ -107,7 +110,7 @@ def drop_margin(text: str) -> str:
     held = Counter(one for one in margins if one >= 0)
     margin = held.most_common(1)[0][0] if held else 0
     deep = sum(one >= margin for one in margins)
-    if not 0 < margin <= _MAX_MARGIN or deep < max(_LEAST_HEADINGS, _INDENTED_SHARE * held.total()):
+    if not 0 < margin <= _MAX_MARGIN or deep < max(LEAST_HEADINGS, _INDENTED_SHARE * held.total()):
         return text
     blank = re.compile(rf"^ {{{margin}}}", re.MULTILINE)
     return "".join(
@@ -129,11 +132,11 @@ def _drop_listed(lines: list[str], levels: dict[int, int]) -> tuple[list[str], d
     for at, line in enumerate(lines[:first]):
         if " ".join(line.split()) in titles:
             listed.append(at)
-        elif line.strip() and len(listed) < _LEAST_HEADINGS:
+        elif line.strip() and len(listed) < LEAST_HEADINGS:
             listed.clear()
         elif line.strip():
             break
-    if len(listed) < _LEAST_HEADINGS:
+    if len(listed) < LEAST_HEADINGS:
         return lines, levels
     gone = set(listed)
     if (title := contents_title(lines, listed[0])) is not None:
@@ -148,11 +151,6 @@ def _mark_lines(lines: list[str], levels: dict[int, int]) -> str:
         f"{'#' * levels[at]} {' '.join(line.split())}" if at in levels else line
         for at, line in enumerate(lines)
     )
-
-
-def _stands_alone(lines: list[str], at: int) -> bool:
-    before = at == 0 or not lines[at - 1].strip()
-    return before and (at + 1 >= len(lines) or not lines[at + 1].strip())
 
 
 def _underlined_headings(lines: list[str]) -> dict[int, int]:
@@ -172,53 +170,6 @@ def _underlined_headings(lines: list[str]) -> dict[int, int]:
     return found
 
 
-def _counted_headings(lines: list[str]) -> dict[int, int]:
-    """Return the lines of a counted word, such as "Article 3: Liability", if the counts go on."""
-    found: dict[str, list[int]] = {}
-    for at, line in enumerate(lines):
-        match = _COUNTED.fullmatch(line.rstrip()) if _stands_alone(lines, at) else None
-        if match is None or (match["title"] or "").endswith(_PROSE_END):
-            continue
-        held = found.setdefault(match["word"].casefold(), [])
-        if int(match["number"]) == len(held) + 1:
-            held.append(at)
-    return {at: 2 for at in max(found.values(), key=len, default=[])}
-
-
-def _numbered_headings(lines: list[str]) -> dict[int, int]:
-    """Return the level of each numbered heading: numbers must follow each other."""
-    found: dict[int, int] = {}
-    last: tuple[int, ...] = ()
-    for at, line in enumerate(lines):
-        if not line[:1].strip() or len(line) > 110:
-            continue
-        match = _NUMBERED.fullmatch(line.rstrip())
-        if match is None or not _stands_alone(lines, at) or match["title"].endswith(_PROSE_END):
-            continue
-        if match["number"]:
-            number = tuple(int(part) for part in match["number"].split("."))
-            if not _follows(last, number):
-                continue
-            last = number
-            found[at] = min(len(number) + 1, 6)
-        elif found:
-            dots = (match["letter"] or "").count(".")
-            found[at] = min(dots + 2, 6)
-    ends = [*found, len(lines)]
-    with_text = sum(any(map(str.strip, lines[a + 1 : b])) for a, b in pairwise(ends))
-    return found if 2 * with_text >= len(found) >= _LEAST_HEADINGS else {}
-
-
-def _follows(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
-    """Whether a number comes next: one more on some level, or the first of a deeper one."""
-    if not last:
-        return number in {(1,), (0,), (1, 0), (1, 1)}
-    if len(number) > len(last):
-        return number[: len(last)] == last and number[len(last) :] in {(1,), (0,), (1, 1)}
-    same = number[:-1] == last[: len(number) - 1]
-    return same and last[len(number) - 1] < number[-1] <= last[len(number) - 1] + 2
-
-
 def _capital_headings(lines: list[str]) -> dict[int, int]:
     """Return the lines in capitals at the margin that stand alone, or above indented text."""
     full = [line for line in lines if line.strip()]
@@ -227,7 +178,7 @@ def _capital_headings(lines: list[str]) -> dict[int, int]:
         alone = [
             at
             for at, line in enumerate(lines)
-            if _CAPITALS.fullmatch(line.rstrip()) and _stands_alone(lines, at)
+            if _is_capital(line.rstrip()) and stands_alone(lines, at)
         ]
         # Where every other line is in capitals, they are no headings.
         opening = next(at for at, line in enumerate(lines) if line.strip()) if full else 0
@@ -236,10 +187,30 @@ def _capital_headings(lines: list[str]) -> dict[int, int]:
         at: 2
         for at, line in enumerate(lines)
         if line[:1].strip()
-        and _CAPITALS.fullmatch(line.rstrip())
+        and _is_capital(line.rstrip())
         and (at == 0 or not lines[at - 1].strip())
         and (at + 1 >= len(lines) or not lines[at + 1].strip() or lines[at + 1][0] in " \t")
     }
+
+
+def _is_capital(line: str) -> bool:
+    """Whether a line is in capitals, or short and no sentence in a script without them."""
+    if _CAPITALS.fullmatch(line) is None or line != line.upper():
+        return False
+    return any(map(str.isupper, line)) or _SENTENCE_MARK.search(line) is None
+
+
+def _find_title(text: str, tidied: str) -> str:
+    """Return the title of a text: its first line, or the first centred ones where that is none.
+
+    One that only labels ("RFC: 791", "RFC 907") or has columns is no title of a printed text.
+    """
+    first = first_line_title(text)
+    counted = read_number(first)
+    labels = _LABELLED.search(first) or (counted and not counted[2])
+    if tidied == text or (first and not labels):
+        return first
+    return _centred_title(text) or first
 
 
 def _centred_title(text: str) -> str:
@@ -247,7 +218,7 @@ def _centred_title(text: str) -> str:
     lines = [line.rstrip() for line in text.split("\n", _TITLE_SEARCH_LINES)[:_TITLE_SEARCH_LINES]]
     for at, line in enumerate(lines):
         left = len(line) - len(line.lstrip())
-        right = _PAGE_WIDTH - len(line)
+        right = _PAGE_WIDTH - measure_width(line)
         if left < _TITLE_MARGIN or abs(left - right) > _TITLE_MARGIN:
             continue
         if at and lines[at - 1].strip():

@@ -51,6 +51,7 @@ class RoffMacros:
         self._definition_ends = ""
         self._skipped = 0  # open brackets of a block whose condition is false
         self._else = [False]  # whether the branch after the last `ie` holds
+        self._next_holds: bool | None = None  # what a condition alone on its line is for the next
         self._left = _MAX_LINES
 
     def expand(self, line: str, depth: int = 0) -> Iterator[str]:
@@ -61,6 +62,11 @@ class RoffMacros:
         if self._skipped:
             self._skipped = max(0, self._skipped + line.count("\\{") - line.count("\\}"))
             return
+        if self._next_holds is not None:  # this line is the branch of the condition before
+            holds, self._next_holds = self._next_holds, None
+            if not holds:
+                self._skipped = max(0, line.count("\\{") - line.count("\\}"))
+                return
         name, rest = split_request(line)
         if name in {"de", "de1", "am", "am1", "ig"}:
             self._begin_definition(name, rest.split('\\"')[0].split())
@@ -121,6 +127,9 @@ class RoffMacros:
             if name == "ie":
                 self._else.append(not holds)
         rest = rest.lstrip()
+        if not rest.strip() and name != "while":
+            self._next_holds = holds
+            return
         if not holds or name == "while":
             self._skipped = max(0, rest.count("\\{") - rest.count("\\}"))
             return

@@ -125,7 +125,15 @@ async def test_more_passages_than_there_are(valley: KnowledgeBase) -> None:
     assert len(found.evidence.chunks) == len(VALLEY)
 
 
+async def test_what_a_search_found_is_counted(valley: KnowledgeBase) -> None:
+    found = await valley.search("Who designed the Marrow Bridge?", k=2)
+    assert len(found) == len(list(found)) == 2
+    assert found
+
+
 async def test_bad_questions_are_named(valley: KnowledgeBase) -> None:
+    with pytest.raises(ConfigError, match="k='3' is a text; give a whole number"):
+        await valley.search("Who?", k="3")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="empty"):
         await valley.search("  ")
     with pytest.raises(ConfigError, match="at least 1"):

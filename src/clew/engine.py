@@ -273,16 +273,15 @@ class KnowledgeBase:
         async with self.store.snapshot() as snapshot:
             trees = await self.builder.make_tree_manager().states(snapshot)
             pending = await count_pending(self.store, snapshot.arrays)
+        by_rules = sum(one.by_rules for one in await self.store.failures())
+        counted = ("documents", "chunks", "entities", "facts", "communities")
         return {
-            "documents": counts.documents,
-            "chunks": counts.chunks,
-            "entities": counts.entities,
-            "facts": counts.facts,
-            "communities": counts.communities,
+            **{name: getattr(counts, name) for name in counted},
             "trees": trees,
             "embedder": manifest.get("embedder", ""),
             "generation": counts.generation,
-            "failed": counts.failed,
+            "failed": counts.failed - by_rules,
+            "by_rules": by_rules,
             "pending": pending,
             "bytes": counts.bytes,
             "spent": float(manifest.get("spent", "0")),

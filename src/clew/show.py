@@ -1,5 +1,6 @@
 """Details of the documents and entities with one name, for `clew show`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from clew.store.protocol import DocumentSource, Snapshot
 from clew.text.structure import is_heading_line
 from clew.text.unicode import split_words
 
+_DENIED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)
 _MAX_NAMES = 50_000  # names that are looked through for a part of one, or a similar one
 _MAX_ENTITIES = 5  # shown for a part of a name
 
@@ -58,8 +60,13 @@ async def _load_names(now: Snapshot, view: View) -> dict[int, str]:
 def _find_by_words(name: str, known: Mapping[int, str]) -> list[int]:
     """Return the few entities whose names have all these words: "dana" is part of "Dana Petrov"."""
     wanted = set(split_words(name))
-    found = [at for at, one in known.items() if wanted and wanted <= set(split_words(one))]
+    found = [at for at, one in known.items() if wanted and wanted <= _whole_words(one)]
     return found[:_MAX_ENTITIES]
+
+
+def _whole_words(name: str) -> set[str]:
+    """Return the words of a name; "don't" has no word "don"."""
+    return set(split_words(_DENIED.sub(" ", name)))
 
 
 async def _describe_document(name: str, now: Snapshot, view: View, key: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
 from clew.agents.tables.load import find_links
 from clew.agents.tables.parse import parse_question
-from clew.agents.tables.rows import load_tables
+from clew.agents.tables.rows import load_tables, unpack_tables
 from clew.agents.tables.words import is_same_word, load_operators, split_question
 from clew.ingest.build import SAVED_TABLES_KIND
 from conftest import KnowledgeBase, OpenFilled, document, one_in_three, open_tables, stream
@@ -109,7 +109,7 @@ async def test_a_removed_row_no_longer_counts(base: KnowledgeBase, tmp_path: Pat
 
 async def test_what_is_saved_of_tables_follows_every_change(tables: KnowledgeBase) -> None:
     async def saved() -> str:
-        return (await tables.store.get(SAVED_TABLES_KIND, ["rows"]))["rows"]
+        return unpack_tables((await tables.store.get(SAVED_TABLES_KIND, ["rows"]))["rows"])
 
     assert "Hallowmere" in await saved()  # with the add: the first question need not read rows
     async with tables.store.snapshot() as snapshot:

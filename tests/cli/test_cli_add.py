@@ -14,6 +14,7 @@ from in_process import clew
 from clew.api import open as clew_open
 from clew.config import load_settings
 from clew.testing.fakes import HashEmbed
+from ingest.test_readers_lost_text import write_row, write_workbook
 
 
 @pytest.fixture
@@ -151,3 +152,11 @@ def test_settings_with_a_password_are_for_their_owner_only(tmp_path: Path, addre
     file.unlink()
     told = clew("init", "--kb", "postgresql://joe@db/x", cwd=tmp_path)
     assert "only you" not in told and file.stat().st_mode & 0o444 == 0o444
+
+
+def test_a_workbook_with_formulas_without_values_was_read(house: Path) -> None:
+    rows = write_row(1, "Region", "Units", "Sum") + write_row(2, "North", "120", "=B2")
+    write_workbook(house / "plan.xlsx", rows + write_row(3, "South", "80", "=B3") + "</w>")
+    said = " ".join(clew("add", "plan.xlsx", cwd=house).split())
+    assert "2 added, 0 updated, 0 unchanged, 0 skipped" in said
+    assert "read plan.xlsx: 2 cells are empty: formulas without a stored value" in said

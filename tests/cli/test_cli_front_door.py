@@ -306,6 +306,9 @@ def test_a_model_that_fails_on_most_chunks_is_exit_code_1(team: Path) -> None:
         server.shutdown()
         thread.join()
     assert json.loads(said)["failed"] == 1  # for the next --retry
+    state = json.loads(clew("status", "--json", cwd=team))
+    assert (state["failed"], state["by_rules"]) == (0, 1)
+    assert "failed  0 (1 more by rules" in clew("status", cwd=team)
     assert "Marrow Bridge" in clew("show", "Marrow Bridge", cwd=team)
 
 
@@ -416,4 +419,5 @@ def test_watching_an_empty_folder_waits_for_files(
     said = clew("watch", "inbox", cwd=team)
     assert "waiting for the first" in said
     assert "1 added" in said
-    assert "no longer exists" in said
+    assert "no longer exists" in said and "`clew watch --remove` does so" in " ".join(said.split())
+    assert "removed inbox/a.txt" in clew("watch", "inbox", "--remove", cwd=team)

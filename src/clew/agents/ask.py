@@ -353,6 +353,8 @@ def check_question(question: str, k: int | None, mode: str = "open") -> None:
         raise ConfigError(f"the question must be a text, and {question!r} is not")
     if not question.strip():
         raise ConfigError("the question is empty")
+    if isinstance(k, str):
+        raise ConfigError(f"k={k!r} is a text; give a whole number of at least 1, without quotes")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
         raise ConfigError(f"-k {k}: must be a whole number of at least 1")
     if mode not in get_args(Mode):

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import shlex
 import sys
 import tempfile
 from collections import Counter
@@ -23,6 +22,7 @@ from clew.cli.common import (
     command,
     count_of,
     describe_counts,
+    describe_missing_files,
     out,
     run,
 )
@@ -49,7 +49,6 @@ _SHOWN_REASONS = 4
 _OWN_ADVICE = re.compile(
     r"(?:: (?:try a larger model|raise max_tokens)|; a longer timeout may help)\b(?=[.\s]*$|[;,.])"
 )
-_SHOWN_GONE = 3
 SourcesArgument = Annotated[
     list[str] | None,
     typer.Argument(help="Files, folders, web addresses, or - for standard input.", metavar="PATH…"),
@@ -283,18 +282,11 @@ async def run_add(
 
 def _fail_if_nothing_added(added: AddResult, *, by_rules: bool = False) -> None:
     """Exit with code 1 if no document was read, or the model failed on most and no rules did it."""
-    nothing = added.skipped and not (added.added or added.updated or added.unchanged)
+    nothing = _count_skipped(added.skipped) and not (
+        added.added or added.updated or added.unchanged
+    )
     if nothing or (2 * added.failed > added.chunks and not by_rules):
         raise typer.Exit(1)
-
-
-def describe_missing_files(files: Sequence[str]) -> str:
-    """Say which files are gone, and how their documents are removed."""
-    shown = " ".join(shlex.quote(file) for file in files[:_SHOWN_GONE])
-    if len(files) == 1:
-        return f"1 file no longer exists; `clew rm {shown}` removes its document"
-    more = f" … ({len(files)} names; all of them with --json)" * (len(files) > _SHOWN_GONE)
-    return f"{len(files)} files no longer exist; `clew rm {shown}`{more} removes their documents"
 
 
 async def _dry_run(
@@ -318,7 +310,7 @@ async def _dry_run(
 def _print_estimate(plan: CostEstimate) -> None:
     out.print(
         f"{count_of(plan.documents, 'document')} to add ({plan.unchanged} unchanged, "
-        f"{len(plan.skipped)} skipped{_format_removed(plan.removed)}), "
+        f"{_count_skipped(plan.skipped)} skipped{_format_removed(plan.removed)}), "
         f"{count_of(plan.chunks, 'chunk')}"
     )
     if plan.calls or plan.cached_calls:
@@ -336,6 +328,10 @@ def _print_estimate(plan: CostEstimate) -> None:
     if plan.note:
         out.print(plan.note, style="yellow", markup=False)
     out.print("nothing was written")
+
+
+def _count_skipped(items: Sequence[Skipped]) -> int:
+    return sum(not one.partly for one in items)
 
 
 def _format_removed(rows: int) -> str:
@@ -373,7 +369,7 @@ def print_added(added: AddResult, *, by_rules: bool = False, reason: str = "") -
     counts = added.counts
     out.print(
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
-        f"{len(added.skipped)} skipped{_format_removed(added.removed)}"
+        f"{_count_skipped(added.skipped)} skipped{_format_removed(added.removed)}"
     )
     if added.copies:
         say = "1 of them says" if added.copies == 1 else f"{added.copies} of them say"
@@ -389,7 +385,8 @@ def print_added(added: AddResult, *, by_rules: bool = False, reason: str = "") -
         out.print(f"dropped from the model's output: {reasons}{more}", markup=False)
     for skip in added.skipped[:_SHOWN_SKIPS]:
         where = f", line {skip.line}" if skip.line else ""
-        out.print(f"  skipped {skip.name}{where}: {skip.reason}", style="yellow", markup=False)
+        done = "read" if skip.partly else "skipped"
+        out.print(f"  {done} {skip.name}{where}: {skip.reason}", style="yellow", markup=False)
     if len(added.skipped) > _SHOWN_SKIPS:
         out.print(f"  … and {len(added.skipped) - _SHOWN_SKIPS} more (all of them with --json)")
     out.print(f"knowledge base: {describe_counts(counts)}")

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import re
+import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from clew.store.protocol import Counts
 
 T = TypeVar("T")
+_SHOWN_GONE = 3
 KbOption = Annotated[
     Any,
     typer.Option(
@@ -343,3 +345,14 @@ def _format_cell(cell: str) -> Text:
     if cell.startswith("**") and cell.endswith("**") and len(cell) > 4:
         return Text(cell[2:-2], style="bold")
     return Text(cell.strip("`"))
+
+
+def describe_missing_files(files: Sequence[str], *, watched: bool = False) -> str:
+    """Say which files are gone, and how their documents are removed."""
+    shown = " ".join(shlex.quote(file) for file in files[:_SHOWN_GONE])
+    itself = ", and `clew watch --remove` does so by itself" * watched
+    if len(files) == 1:
+        return f"1 file no longer exists; `clew rm {shown}` removes its document{itself}"
+    more = f" … ({len(files)} names; all of them with --json)" * (len(files) > _SHOWN_GONE)
+    gone = f"{len(files)} files no longer exist; `clew rm {shown}`{more}"
+    return f"{gone} removes their documents{itself}"

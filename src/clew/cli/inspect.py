@@ -90,8 +90,10 @@ async def status(
 
     def people() -> None:
         for key, value in found.items():
-            if key not in ("names", "failures", "calls", "tokens"):
+            if key not in ("names", "failures", "by_rules", "calls", "tokens"):
                 shown = _format_spent(found) if key == "spent" else _format_figure(key, value)
+                if key == "failed" and found["by_rules"]:
+                    shown += f" ({found['by_rules']} more by rules; `clew add --retry` asks again)"
                 out.print(f"{key:>12}  {shown}", markup=False)
         for failure in failures[:_MAX_SHOWN]:
             out.print(f"  chunk {failure.chunk[:12]}: {failure.reason}", markup=False)

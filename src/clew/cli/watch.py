@@ -14,11 +14,10 @@ from clew.cli.add import (
     ForRecipeOption,
     PathsArgument,
     check_recipe,
-    describe_missing_files,
     print_added,
     run_add,
 )
-from clew.cli.common import CommandContext, command, out
+from clew.cli.common import CommandContext, command, describe_missing_files, out
 from clew.ingest.build import AddResult
 from clew.ingest.document_names import find_missing_files
 from clew.ingest.files import find_files
@@ -59,15 +58,16 @@ async def watch(
                 await base.remove(gone)
         return added, gone
 
-    told: set[Skipped] = set()
+    listed: set[Skipped] = set()
 
     def show(added: AddResult, gone: list[str]) -> None:
         def people() -> None:
-            new = tuple(one for one in added.skipped if one not in told)
+            new = tuple(one for one in added.skipped if one not in listed)
             print_added(replace(added, skipped=new))
-            told.update(new)
+            listed.update(new)
             if gone:
-                done = f"removed {', '.join(gone)}" if remove else describe_missing_files(gone)
+                told = describe_missing_files(gone, watched=True)
+                done = f"removed {', '.join(gone)}" if remove else told
                 out.print(done, style="yellow", markup=False)
 
         ctx.show({"added": added, "gone": gone}, people)

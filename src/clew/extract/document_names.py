@@ -9,12 +9,16 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from clew.extract.affixed_names import find_affixed_names
+from clew.extract.common_nouns import find_common_nouns
+from clew.extract.dotted_numbers import DottedNumbers, learn_numbers
+from clew.extract.heading_mentions import SentenceHeadings, learn_headings
 from clew.extract.openers import find_letter_marks, opening_tokens
+from clew.extract.term_fragments import Parts, find_fragments, is_wrapped
 from clew.text.code_names import (
     COMMAND,
     DEFINED,
@@ -53,7 +57,7 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 14"
+_RULES = "names 15"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -83,6 +87,7 @@ _SHOWN = re.compile(
 _EXPLAINED = re.compile(rf"^({_JOINED})[ \t]+(?:-{{1,2}}|[–—])[ \t]+\S", re.MULTILINE)
 _SENTENCE_END = (".", "!", "?", ".)", ".]", "].")
 _MAX_JOINED = 200
+_LEAST_SIGNED = 3  # characters of a word with a dash that may be a sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +108,17 @@ class DocumentNames:
     small: frozenset[str] = frozenset()
     """The most frequent words in lower case: articles and the like, in any language."""
     noun_capitals: bool = False
+    common: frozenset[str] = frozenset()
+    """Nouns that the text shows to be common, where all nouns have capitals."""
     repeated: frozenset[str] = frozenset()
     repeated_terms: frozenset[str] = frozenset()
     """Terms of scripts without case that occur more than once."""
     own_terms: frozenset[str] = frozenset()
     """Terms of scripts without spaces that stand alone somewhere."""
+    whole_terms: frozenset[str] = frozenset()
+    """Those that stand alone more than once."""
+    fragments: Parts = field(default_factory=dict)
+    """Terms with a loose character, and what is whole in them."""
     terms: re.Pattern[str] | None = None
     is_code: bool = False
     """Whether `#` marks comments, not headings."""
@@ -117,6 +128,9 @@ class DocumentNames:
     """The words of each heading, folded."""
     acronyms: tuple[tuple[str, str], ...] = ()
     language: str = ""
+    numbers: DottedNumbers = DottedNumbers()
+    mentions: SentenceHeadings = SentenceHeadings()
+    """The headings whose words the text refers to."""
 
 
 def learn_names(document: Document) -> DocumentNames:
@@ -128,6 +142,9 @@ def learn_names(document: Document) -> DocumentNames:
     capitals = _capitals_inside(text)
     terms, language = _count_terms(text), text_language(text)
     recurring = _find_recurring(terms)
+    fragments = find_fragments(terms, recurring)
+    recurring -= fragments.keys()
+    nouns = capitals.share > _NOUN_CAPITALS_SHARE or language == "de"
     return DocumentNames(
         technical=True,
         inside=capitals.inside,
@@ -136,16 +153,21 @@ def learn_names(document: Document) -> DocumentNames:
         opening=capitals.opening,
         letters=frozenset(text[at] for at in find_letter_marks(text)),
         small=_frequent_words(text),
-        noun_capitals=capitals.share > _NOUN_CAPITALS_SHARE or language == "de",
+        noun_capitals=nouns,
+        common=find_common_nouns(text, language) if nouns else frozenset(),
         repeated=capitals.repeated,
         repeated_terms=frozenset(t for t, count in terms.items() if count > 1) | recurring,
-        own_terms=_long_terms(terms) | recurring,
+        own_terms=(_long_terms(terms) | recurring) - fragments.keys(),
         terms=_compile_terms(document),
+        fragments=fragments,
+        whole_terms=frozenset(t for t, many in terms.items() if many > 1) - fragments.keys(),
         is_code=document.metadata.get("format") == CODE_FORMAT,
         body=_fold_body(text),
         headings=_fold_headings(text),
         acronyms=acronyms,
         language=language,
+        numbers=learn_numbers(text),
+        mentions=learn_headings(text),
     )
 
 
@@ -161,6 +183,7 @@ def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNa
         letters=frozenset(text[at] for at in find_letter_marks(text)),
         repeated=capitals.repeated,
         noun_capitals=language == "de",
+        common=find_common_nouns(text, language) if language == "de" else frozenset(),
         own_terms=_long_terms(terms) | _find_recurring(terms),
         body=_fold_body(text),
         acronyms=acronyms,
@@ -207,13 +230,13 @@ def _capitals_inside(text: str) -> _Capitals:
     openers: Counter[str] = Counter()
     apart: set[str] = set()
     words = 0
-    letters = find_letter_marks(text)
+    letters, mentions = find_letter_marks(text), learn_headings(text)
     for block in find_blocks(text):
         if block.depth or block.kind in ("heading", "code", "header"):
             continue
         piece = text[block.start : block.end]
         t = recall_tokens(piece)
-        starts = opening_tokens(piece, t, sentence_spans(piece))
+        starts = opening_tokens(piece, t, sentence_spans(piece)) | mentions.find(t)
         starts.update(
             bisect_left(t.starts, one - block.start) + 1 for one in letters if block.holds(one)
         )
@@ -283,9 +306,12 @@ def _count_terms(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     if text.isascii():
         return counts
-    for line in text.split("\n"):  # a term ends with its line
+    lines = text.split("\n")  # a term ends with its line, but not where the line is full
+    wrapped = [False, *(is_wrapped(one, other) for one, other in pairwise(lines)), False]
+    for line, begun, goes_on in zip(lines, wrapped, wrapped[1:], strict=False):
         t = tokenize(line)
-        counts.update(t.key(first, last) for first, last in find_uncased_terms(t))
+        terms = [t.key(first, last) for first, last in find_uncased_terms(t)]
+        counts.update(terms[int(begun) : len(terms) - goes_on])
     return counts
 
 
@@ -418,8 +444,10 @@ def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -
         sure = [*find_sure_names(text), *find_section_numbers(text)]
         return _drop_overlaps([*_find_spelled_out(text, known), *sure, *affixed])
     found = [*find_code_names(text), *find_marked(text), *_find_spelled_out(text, known)]
+    found = [one for one in found if not known.numbers.is_section(one)]
+    found = [one for one in found if not _is_signed(text, one)]
     found += affixed
-    found += [] if known.is_code else find_section_numbers(text)
+    found += [] if known.is_code else [*find_section_numbers(text), *known.numbers.find(text)]
     for block, name in blocks.definitions:
         at = text.find(name, block.start, block.end)
         if at >= 0:
@@ -430,6 +458,12 @@ def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -
             for m in known.terms.finditer(text)
         ]
     return _drop_overlaps(found)
+
+
+def _is_signed(text: str, one: CodeName) -> bool:
+    """Whether a word stands with a plus, too, so that its dash is a sign: `+user`, `-user`."""
+    is_word = one.type == FLAG and len(one.name) > _LEAST_SIGNED and one.name[1] != "-"
+    return is_word and f"+{one.name[1:]}" in text
 
 
 def _find_spelled_out(text: str, known: DocumentNames) -> Iterator[CodeName]:

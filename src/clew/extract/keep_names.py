@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from clew.extract.document_names import DocumentNames, is_all_capitals, is_shouted
 from clew.extract.openers import find_lettered
+from clew.extract.term_fragments import touches_wrap
 from clew.text.name_spans import NAME, QUOTED, TERM, NameSpan
 from clew.text.names import Tokens
 from clew.text.word_forms import function_words, word_class
@@ -67,7 +68,7 @@ def keep_names(
             continue  # the mark of an item
         span = _end_before_sentence(text, t, _drop_letter(found, lettered))
         span = _strip_article(text, t, span, first, known)
-        span = _strip_pronoun(t, span, known)
+        span = _strip_pronoun(t, _strip_common(text, t, span, known), known)
         span = _cut_to_own_term(t, span, known) if span.type == TERM else span
         if span.type == NAME and _is_no_name(text, t, span, known, small):
             continue
@@ -150,11 +151,20 @@ def _is_lone_opener(
 
 
 def _is_common_noun(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
-    """Whether a single noun of German neither recurs nor stands where places do."""
-    single = span.last - span.first == 1
-    if not (known.noun_capitals and single) or t.keys[span.first] in known.repeated:
+    """Whether nouns of German are common ones, or a single one stands alone in no place of names.
+
+    "Tag der Woche" and "Cron-Befehl" are common as their nouns are.
+    """
+    if not known.noun_capitals or span.type != NAME:
         return False
-    return span.type == NAME and not _is_name_place(text, t, span.first)
+    keys = t.keys[span.first : span.last]
+    if len(keys) > 1:
+        joined = not all(t.upper[span.first : span.last])
+        return not known.common.isdisjoint(keys if joined else keys[-1:])
+    if is_all_capitals(text, t, span.first):
+        return keys[0] not in known.repeated
+    rare = keys[0] not in known.repeated or keys[0] in known.common
+    return rare and not _is_name_place(text, t, span.first)
 
 
 def _strip_article(
@@ -179,6 +189,20 @@ def _strip_article(
     return NameSpan(at + 1, span.last, span.type) if opens and span.type == NAME else span
 
 
+def _strip_common(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> NameSpan:
+    """Return a name without the common nouns around it: "Variable LOGNAME", "Debian-Pakete"."""
+    first, last = span.first, span.last
+    if not known.common or not all(t.upper[first:last]):
+        return span
+    while last - first > 1 and t.keys[first] in known.common and is_all_capitals(text, t, last - 1):
+        first += 1
+    while last - first > 1 and t.keys[last - 1] in known.common:
+        last -= 1
+    if last < span.last and text[t.ends[last - 1]] == "-" == text[t.starts[last - 1] - 1]:
+        first = last - 1  # "Mini-Debian-System" is of Debian
+    return NameSpan(first, last, span.type)
+
+
 def _strip_pronoun(t: Tokens, span: NameSpan, known: DocumentNames) -> NameSpan:
     """Return a name without the function words of another language behind it: "Beachten Sie"."""
     closed = function_words(known.language) if known.language not in ("", "en") else frozenset()
@@ -194,6 +218,10 @@ def _cut_to_own_term(t: Tokens, span: NameSpan, known: DocumentNames) -> NameSpa
     What ends the run stays: 县立图书馆 is no 图书馆, and neither is 青石桥管理局 only 青石桥.
     """
     if not t.unspaced[span.first]:
+        return span
+    while own := known.fragments.get(t.key(span.first, span.last)):
+        span = NameSpan(span.first + own[0], span.first + own[1], TERM)
+    if t.key(span.first, span.last) in known.whole_terms:
         return span
     for first in range(span.first, span.last - 1):
         for last in range(span.last - 1, max(first, span.last - _MAX_ADDED - 1), -1):
@@ -365,9 +393,13 @@ def _is_cell_label(text: str, t: Tokens, span: NameSpan) -> bool:
 
 def _is_rare_term(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
     """Whether a term of a script without case or spaces occurs only once, and nothing names it."""
-    if span.type != TERM or t.key(span.first, span.last) in known.repeated_terms:
+    if span.type != TERM:
         return False
     start, end = t.starts[span.first], t.ends[span.last - 1]
+    if t.unspaced[span.first] and touches_wrap(text, start, end):
+        return True
+    if t.key(span.first, span.last) in known.repeated_terms:
+        return False
     line = text[text.rfind("\n", 0, start) + 1 : start]
     names_row = _FIRST_CELL.fullmatch(line) and _CELL_END.match(text, end)
     placed = line.endswith(_BEFORE_PLACE) and text.startswith(_CLAUSE_ENDS, end)

@@ -13,6 +13,13 @@ from clew.text.names import Tokens
 _OPENING = re.compile(r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:\"“„«>][ \t]*)$")
 _CLOSING = ('"', "”", "“", "»")  # behind a word that is quoted alone
 _LINE_ENDS = (";", ":", "{", "}")  # of a line of code, or of one that announces the next
+# A line of a small term and what it is, "mkswap Command to set up"; a clause behind a semicolon.
+_EXPLAINED_LINE = re.compile(
+    r"^[ \t]*[a-z][\w.*/+-]*[ \t]+([^\W\d_a-z]\w*)[ \t]+\(?[a-z][^\n]*$(?:\n[ \t]+\([^\n]*$)?",
+    re.MULTILINE,
+)
+_ASIDE = re.compile(r"(?:;|\)[ \t]+[–—])[ \t\n]+([^\W\d_a-z][a-z]+)[ \t\n]+(?=[a-z]{3,}\s)")
+_LEAST_ROWS = 3
 _MAX_MARK_CHARS = 12  # of the mark before an item
 _NUMBERED = re.compile(
     r"\f?(?:#{1,6}[ \t]+)?[ \t]*\(?(?:\d{1,3}(?:\.\d{1,3})*[.)]?|[IVX]{2,}[.)])[ \t]+"
@@ -42,6 +49,7 @@ def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> se
             if code or cell or column or opened:
                 found.add(at)
     found.update(_find_line_openers(text, t))
+    found.update(_find_explained(text, t))
     line = 0
     while line >= 0:
         at = bisect_left(t.starts, line)
@@ -85,6 +93,24 @@ def _find_line_openers(text: str, t: Tokens) -> Iterator[int]:
                 yield bisect_left(t.starts, start + _indent(line))
         start += len(line) + 1
         before = line
+
+
+def _find_explained(text: str, t: Tokens) -> Iterator[int]:
+    """Yield the words with a capital that explain a small term before them, in rows of such lines.
+
+    So do those behind a semicolon or a dash, if the sentence goes on: "; Traditionally this".
+    """
+    rows = [found for found in _EXPLAINED_LINE.finditer(text)]
+    for at, found in enumerate(rows):
+        around = rows[max(0, at - _LEAST_ROWS + 1) : at + _LEAST_ROWS]
+        joined = sum(
+            not text[one.end() : other.start()].strip("\n \t")
+            for one, other in zip(around, around[1:], strict=False)
+        )
+        if joined >= _LEAST_ROWS - 1:
+            yield bisect_left(t.starts, found.start(1))
+    for found in _ASIDE.finditer(text):
+        yield bisect_left(t.starts, found.start(1))
 
 
 def _indent(line: str) -> int:

@@ -38,7 +38,7 @@ from clew.extract.subject import (
 )
 from clew.store.merge import release_memory
 from clew.store.packed import PACK_FROM, PackedExtractions
-from clew.text.code_names import CODE, CODE_TYPES, CodeName
+from clew.text.code_names import CODE, CODE_TYPES, VERSION, CodeName
 from clew.text.name_spans import NAME, TITLE, NameSpan, find_name_spans, span_text
 from clew.text.names import Tokens, lowercase_keys, name_key, recall_tokens
 from clew.text.sentences import sentence_spans
@@ -57,6 +57,9 @@ from clew.types import (
 _LABEL = re.compile(
     r"^[ \t>*_+•-]{0,12}+(\w[\w.&’'+/-]*+(?:[ \t]\w[\w.&’'+/-]*+){0,2}+)[*_]{0,3}:(?=[\s*_]|\Z)",
     re.MULTILINE,
+)
+_FENCED_SENTENCE = re.compile(
+    r"(?:\s*(?:```|~~~)\S*(?=\s|\Z))*\s*(.*?)\s*(?:(?:```|~~~)\s*)*", re.DOTALL
 )
 _CLOSING_MARKS = " \t\n\"'”’»)*_>-"
 _SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
@@ -173,8 +176,11 @@ def _extract_chunk(
         if not (one.type == CODE and _is_plain_word(text, one, reading.common))
     ]
     spans = _find_spans(chunk, toks, sentences, reading)
-    if not reading.names.technical:  # "F-16 Falcon" is a longer name than its code
-        technical = [one for one in technical if not _is_within(toks, one, spans)]
+    technical = [  # "F-16 Falcon" is a longer name than its code, "Debian 6.0.1" than its version
+        one
+        for one in technical
+        if (reading.names.technical and one.type != VERSION) or not _is_within(toks, one, spans)
+    ]
     spans = [span for span in spans if not _overlaps(toks, span, technical, blocks)]
     about = dict(subject)
     if chunk.start == 0 and sentences and not reading.names.is_code:
@@ -208,7 +214,7 @@ def _find_spans(
     text, labels = chunk.text, reading.labels
     first = _sentence_start_tokens(toks, sentences)
     first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
-    openers = first | opening_tokens(text, toks, sentences)
+    openers = first | opening_tokens(text, toks, sentences) | reading.names.mentions.find(toks)
     if reading.names.technical:
         first = openers
     spans = [
@@ -368,9 +374,16 @@ def _build_facts(
         subject = blocks.subject_at(start) or topic
         participants = [(subject, SUBJECT)] if subject else []
         participants += [(name, MEMBER) for name in in_sentence if name != subject]
-        if participants:
+        start, end = _drop_fences(chunk.text, start, end)
+        if participants and start < end:
             span = (chunk.start + start, chunk.start + end)
             yield RawFact(chunk.text[start:end], tuple(participants), span=span)
+
+
+def _drop_fences(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span without the marks around a block of code; empty where it has nothing else."""
+    found = _FENCED_SENTENCE.fullmatch(text, start, end)
+    return found.span(1) if found else (start, end)
 
 
 def find_labels(text: str) -> FieldLabels:

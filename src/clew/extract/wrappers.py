@@ -9,10 +9,10 @@ from typing import Any
 
 from clew.extract.model_extractors import DocumentExtractor
 from clew.store.merge import embedded_text
+from clew.store.protocol import BY_RULES
 from clew.types import SUBJECT, Chunk, Document, Extraction, RawEntity, RawFact
 
 _CELLS = "cells"  # metadata of a row's document
-_BY_RULES = "; extracted without a model meanwhile"
 _MAX_NAME = 80  # characters of a cell that is taken for a name
 
 
@@ -118,5 +118,5 @@ class WithFallback:
         instead = await self.other(document, chunks)
         for at, one in enumerate(found):
             if one.failed:
-                found[at] = replace(instead[at], failed=one.failed.rstrip(".") + _BY_RULES)
+                found[at] = replace(instead[at], failed=one.failed.rstrip(".") + BY_RULES)
         return found

@@ -90,7 +90,7 @@ async def name_vectors(ctx: Context, names: Mapping[int, str]) -> dict[int, Floa
     except VectorsDeferred:
         # Rounded as those that are stored, so that it does not matter whether they are.
         exact = await embed_cached(ctx, list(names.values()))
-        found = exact.astype(choose_precision("entity")).astype(np.float32)
+        found = exact.astype(choose_precision()).astype(np.float32)
         found[ctx.view.arrays["entity_literal"][at]] = 0  # numbers and dates have none
     return dict(zip(names, found, strict=True))
 

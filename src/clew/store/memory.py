@@ -167,7 +167,7 @@ class MemoryVectors:
     """In-memory reference implementation."""
 
     def __init__(self, kind: str = "chunk") -> None:
-        self._precision = choose_precision(kind)
+        self._precision = choose_precision()
         self._row: dict[str, int] = {}
         self._vectors: list[NDArray[np.float32]] = []
 

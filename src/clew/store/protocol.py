@@ -159,6 +159,10 @@ DeriveArrays = Callable[[Tables], Arrays]
 """Derives the arrays of the next generation from the tables."""
 
 
+BY_RULES = "; extracted without a model meanwhile"
+"""Ends the reason of a failure where rules extracted instead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A chunk whose extraction failed, its document, and the reason."""
@@ -166,6 +170,11 @@ class Failure:
     document: str
     chunk: str
     reason: str
+
+    @property
+    def by_rules(self) -> bool:
+        """Whether rules extracted what the model failed on."""
+        return self.reason.endswith(BY_RULES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ last, so a crash can leave an unused tail but never a row without its vector. A 
 a row whose vector was lost to damage. `NAME.signs.npy`
 and `NAME.ivf`, of many vectors, are indexes over them.
 
-Vectors are 16-bit numbers, but those of passages 32-bit ones: every question compares all of these
-(docs/decisions/0018-smaller-vectors.md). A file of earlier versions, which had 32 bits in all, is
-read as it is, and rewritten before it grows.
+Vectors are 16-bit numbers (docs/decisions/0018-smaller-vectors.md). A file of earlier versions,
+which had 32 bits, is read as it is, and rewritten before it grows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -59,9 +58,9 @@ class DamagedVectors(StoreError):  # noqa: N818  (reads as what happened)
     """The vector files cannot be read; the vectors can be computed again."""
 
 
-def choose_precision(kind: str) -> np.dtype[np.floating]:
-    """Return what numbers the vectors of a kind are stored as."""
-    return _SINGLE if kind == "chunk" else _HALF
+def choose_precision() -> np.dtype[np.floating]:
+    """Return what numbers vectors are stored as."""
+    return _HALF
 
 
 class VectorFile:
@@ -80,7 +79,7 @@ class VectorFile:
         self._lookup: RowLookup | None = None  # made when a hash is first looked for
         self._records = _NO_RECORDS
         self._checked = 0  # rows whose checksums were found right
-        self._precision = choose_precision(path.stem)
+        self._precision = choose_precision()
         self._wide = np.zeros((0, 0), np.float32)  # the first rows of a file, as 32-bit numbers
         self._wide_file = 0
 
@@ -437,7 +436,7 @@ def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[Stored, Records]
     vectors = vectors if len(vectors) else np.zeros((0, width), np.float32)
     right = _is_right(path, records[:both], vectors[:both]) & (records["sum"][:both] != 0)
     right &= _say_something(vectors[:both])
-    kept = np.zeros((rows, width), choose_precision(path.stem))
+    kept = np.zeros((rows, width), choose_precision())
     kept[:both][right] = vectors[:both][right]
     found: Records = np.zeros(rows, _RECORD_DTYPE)
     found[:both][right] = records[:both][right]

@@ -66,6 +66,7 @@ _COMMAND_WORD = re.compile(r"[A-Za-z_./~$][\w./+~$-]+")  # a key such as "n" is 
 _ARGUMENT = re.compile(r"[\w./+~$@%=:*-]*\w[\w./+~$@%=:*-]*(?<!:)")
 _GIVEN = re.compile(r"([A-Za-z_]\w+(?:[.-]\w+)*)=[^=\s]\S*")  # a parameter and its value
 _MAX_COMMAND_WORDS = 4
+_CLOSING, _OPENING, _MAX_MARKS = ")\"'’”“»«*_`]", " \t\n([{„‚|,/=:", 4
 _TWO_CAPITALS = re.compile(r"[A-Z][A-Z0-9]")
 _LONG_FORM = re.compile(r"\(([A-Z][A-Za-z0-9-]{1,9}?)s?\)")
 _SHORT_FORM = re.compile(
@@ -103,9 +104,18 @@ def find_code_names(text: str) -> Iterator[CodeName]:
         name = text[found.start() : found.end()]
         if kind == IDENTIFIER and not _is_identifier(name):
             continue
+        if kind == FLAG and _is_behind_mark(text, found.start()):
+            continue
         if kind == PATH and (len(name) < 3 or name.count("/") == len(name)):
             continue
         yield CodeName(found.start(), found.end(), name.removesuffix("()"), kind)
+
+
+def _is_behind_mark(text: str, at: int) -> bool:
+    """Whether marks join a dash to what is before it: »%«-Zeichen is no option."""
+    before = text[max(0, at - _MAX_MARKS) : at]
+    bare = before.rstrip(_CLOSING)
+    return len(bare) < len(before) and bare[-1:].strip(_OPENING) != ""
 
 
 def find_sure_names(text: str) -> list[CodeName]:

@@ -31,6 +31,7 @@ _LIST_CHARS = 2_000  # before and behind an item, where its neighbours are looke
 _DEFINED_TERM = re.compile(r"(?!:[ \t])[^\n]{1,120}\n[ \t]*:[ \t]+\S")  # its body is the next line
 _CLOSING_STOP = re.compile(rf"[.!?…:;。！？：；][{_CLOSING_MARKS}]*\Z")
 # A stop after these never ends the sentence: a name must follow.
+_MAX_SHORTENED = 3  # letters before a stop inside an abbreviation
 _ABBREVIATIONS_BEFORE_NAME = frozenset(
     "mr mrs ms mx dr prof st ste fr rev hon col capt cmdr lt sgt cpl adm gov messrs mme mlle mgr "
     "sra srta dra e.g i.e cf viz vs v z.b d.h bzw approx geb gest mt mk assn".split()
@@ -308,4 +309,5 @@ def _is_abbreviation(token: str) -> bool:
     if len(token) == 1:
         return token.isupper()
     head, dot, tail = token.rpartition(".")
-    return bool(dot) and 0 < len(tail) < 3 and tail.isalpha() and len(head) < 8
+    short = all(len(part) <= _MAX_SHORTENED for part in head.split("."))  # "main.cf" is a file
+    return bool(dot) and 0 < len(tail) < 3 and tail.isalpha() and short

@@ -73,6 +73,14 @@ class Results:
         """Go through the passages, best first."""
         return iter(self.evidence.chunks)
 
+    def __len__(self) -> int:
+        """Return the number of passages."""
+        return len(self.evidence.chunks)
+
+    def __bool__(self) -> bool:
+        """Whether a search was run, which it was, also where it found nothing."""
+        return True
+
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -13,6 +13,7 @@ from clew.agents.tables.reading import (
     Mention,
     Reading,
     consume,
+    find_named_before,
     nearest_column,
     nearest_of,
 )
@@ -340,6 +341,7 @@ def _has_case(column: Column, row: int, some: Sequence[Word], operators: Operato
 
 def _choose_column(reading: Reading, start: int, columns: Sequence[Column]) -> Column:
     """Choose the column of a value: one named just before it, else the label, else the first."""
+    columns = find_named_before(reading.words, start, columns) or columns
     names = {column.name: column for column in columns}
     near = [one for one in reading.columns if one[2] in names and 0 <= start - one[1] <= 2]
     near += [one for one in reading.columns if one[2] in names and one not in near]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
+from clew.ingest.readers.tables import split_column
 from clew.text.quantities import is_people
 
 _COLUMN_WEIGHT = 2.0
@@ -390,3 +391,15 @@ def consume(reading: Reading, mention: Mention) -> None:
     """Take a mention of a column as part of a condition: it is not what is asked for."""
     if mention in reading.columns:
         reading.columns.remove(mention)
+
+
+def find_named_before(words: Sequence[Word], start: int, columns: Sequence[Column]) -> list[Column]:
+    """Return those of a value's columns that the word before it names: "to Oslo" is `to.city`.
+
+    Nothing if the word names none of them, or all.
+    """
+    before = next(
+        (word.fold for word in reversed(words[:start]) if word.fold not in BEFORE_ROLE), ""
+    )
+    found = [one for one in columns if before in split_column(one.name)]
+    return found if len(found) < len(columns) else []

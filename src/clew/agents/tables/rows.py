@@ -5,6 +5,8 @@ A mark in the manifest, changed before any row is, tells whether what was saved 
 """
 
 import json
+import zlib
+from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -58,7 +60,7 @@ async def save_tables(store: Store) -> None:
         [one.name, one.label, {name: c.cells for name, c in one.columns.items()}, one.rows]
         for one in tables
     ]
-    rows = json.dumps(content, ensure_ascii=False)
+    rows = pack_tables(json.dumps(content, ensure_ascii=False))
     await store.set(SAVED_TABLES_KIND, {_MARK: f"{held} {generation}", _ROWS: rows})
 
 
@@ -74,8 +76,18 @@ async def _load_saved(key_values: KeyValueStore, held: str, generation: int) -> 
     rows = (await key_values.get(SAVED_TABLES_KIND, [_ROWS])).get(_ROWS, "")
     return [
         Table(name, label, {c: Column(c, cells) for c, cells in columns.items()}, places)
-        for name, label, columns, places in json.loads(rows)
+        for name, label, columns, places in json.loads(unpack_tables(rows))
     ]
+
+
+def pack_tables(text: str) -> str:
+    """Return a text compressed, as a text: tables say the same words again and again."""
+    return b64encode(zlib.compress(text.encode(), 6)).decode("ascii")
+
+
+def unpack_tables(packed: str) -> str:
+    """Return a text that was packed, or one of an earlier version as it is."""
+    return packed if packed[:1] in ("[", "") else zlib.decompress(b64decode(packed)).decode()
 
 
 async def _read_tables(snapshot: Snapshot, view: View) -> list[Table]:

@@ -17,7 +17,7 @@ from clew.agents.tables.column_pairs import (
 )
 from clew.agents.tables.counted import Counted
 from clew.agents.tables.load import Table
-from clew.agents.tables.reading import Query
+from clew.agents.tables.reading import Filter, Query, find_named_before
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Word, is_same_word, load_operators
 
@@ -52,6 +52,7 @@ class Said:
             or self._misses_kind(query)
             or self._misses_things(query)
             or self._misses_row(query)
+            or any(self._misses_side(query.table, one) for one in query.filters)
             or self._tells_owned(query)
             or self._misses_measure(query)
             or self._joined.is_missed(query)
@@ -136,6 +137,16 @@ class Said:
             and not any(is_same_word(w.fold, own) for w in words[at : at + 2] for own in group)
             for at, word in enumerate(words[1:], 1)
         )
+
+    def _misses_side(self, table: Table, one: Filter) -> bool:
+        """Whether the word before a value names another column that has it: "to Oslo"."""
+        having = [
+            column
+            for column in table.columns.values()
+            if column.type == "text" and one.value in column.rows_by_value
+        ]
+        named = find_named_before(self._asked.words, max(one.at, 0), having)
+        return bool(named) and one.how == "=" and one.column not in {c.name for c in named}
 
     def _tells_owned(self, query: Query) -> bool:
         """Whether "whose dog" is answered by the dog, or by dogs that are counted."""

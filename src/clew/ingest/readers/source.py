@@ -59,6 +59,8 @@ class Skipped:
     line: int | None = None
     broken: bool = False
     """Whether it could not be parsed, so that it is unknown which rows the file holds."""
+    partly: bool = False
+    """Whether it was read but for some cells."""
 
     def __str__(self) -> str:
         """Return the reason as one sentence."""

@@ -90,8 +90,9 @@ def _check_sizes(book: zipfile.ZipFile, budget: ReadBudget) -> None:
 
 
 def _tell_unknown(table: TableSource, count: int) -> Skipped:
-    some = "1 formula" if count == 1 else f"{count} formulas"
-    return Skipped(table.path, f"has {some} without a value; open and save it to compute them")
+    some = "1 cell is" if count == 1 else f"{count} cells are"
+    why = "formulas without a stored value; open and save it to compute them"
+    return Skipped(table.path, f"{some} empty: {why}", partly=True)
 
 
 def _list_sheets(book: zipfile.ZipFile) -> Iterator[tuple[str, str, bool]]:

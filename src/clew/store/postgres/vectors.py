@@ -122,7 +122,7 @@ class SharedVectors:
             fresh = {key: at for at, key in enumerate(hashes) if known[at] < 0}
             if not fresh:
                 return
-            block = np.asarray(vectors[list(fresh.values())], choose_precision(self.kind))
+            block = np.asarray(vectors[list(fresh.values())], choose_precision())
             if width and width != block.shape[1]:
                 copy.append(list(fresh), block)  # raises: another width
             raw = _encode(list(fresh), block)

@@ -50,6 +50,8 @@ class RuleTable:
     """Each kind of answer (date, number, person, place), with the words that ask for it."""
     measures: tuple[tuple[str, re.Pattern[str]], ...]
     """Each thing that numbers measure, with the words that ask for it."""
+    sums: tuple[tuple[str, re.Pattern[str]], ...]
+    """Words by which a number is a total, or a difference, of others."""
     columns: tuple[tuple[str, re.Pattern[str]], ...]
     """Concepts of a table's columns, with the words that name them or ask for them."""
     links: re.Pattern[str]
@@ -187,6 +189,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         shared=named("shared"),
         asks=named("asks"),
         measures=named("measures"),
+        sums=named("sums"),
         columns=named("columns"),
         links=words(raw.get("links", ())),
         blocks=named("blocks"),

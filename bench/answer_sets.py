@@ -4,8 +4,9 @@
 [--wordings plain,lower,polite,hand,stranger]`. A set may name a range of its questions. Wordings
 are general transformations; `hand` and `fresh`: the questions of `bench/rewordings.jsonl`, put in
 other words for the same ids (`fresh`: those that nothing was built with); or `stranger`: the names
-replaced by invented ones, so that no answer exists; or `hidden`: the passages that have the answer
-are not shown.
+replaced by invented ones, so that no answer exists; or `sibling`: the one name replaced by another that
+the same page mentions, so that most have none; or `hidden`: the passages that have the answer are
+not shown.
 
 Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the threshold,
 the expected calibration error and what it would be by chance, with these confidences and so few
@@ -30,12 +31,15 @@ import numpy as np
 from bench.hidden import hide_answers
 from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import measure_calibration_error, risk_coverage
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.build import build_if_empty
 from clew.evaluate.datasets import load_dataset
 from clew.evaluate.metrics.answers import f1, sub_exact_match
+from clew.index.view import View
+from clew.recipes.registry import resolve_recipe
 
 REWORDINGS = Path(__file__).with_name("rewordings.jsonl")
 LOOKED_AT = "hotpotqa100:0:40,musique100:0:40,2wiki:0:50"
@@ -53,6 +57,7 @@ WORDINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "stranger": lambda text: text,
     "hidden": lambda text: text,
+    "sibling": lambda text: text,
     "lower": str.lower,
     "no mark": lambda text: text.rstrip("?. "),
     "polite": lambda text: f"Could you please tell me: {text}",
@@ -107,6 +112,33 @@ async def replace_names(kb: KnowledgeBase, asked: list[Asked]) -> list[Asked]:
         if spans:
             made.append(Asked(f"{one.id}-stranger", text, ()))
     return made
+
+
+async def ask_of_siblings(kb: KnowledgeBase, asked: list[Asked]) -> list[Asked]:
+    """Return the questions about one name, asked about another name of the page that answers."""
+    made = []
+    async with kb.store.snapshot() as snapshot:
+        for one in asked:
+            ctx = await kb.context(snapshot, one.text, "clew")
+            spans = find_question_name_spans(ctx.view, one.text)
+            if len(spans) != 1:
+                continue
+            retriever = RecordingRetriever(resolve_recipe("clew", kb.recipes).retrieve, Notebook())
+            passages = (await retriever(ctx, one.text)).evidence.chunks
+            home = next((p for p in passages if any(g in p.text for g in one.golds)), None)
+            other = _find_sibling(ctx.view, one, home.text) if home else ""
+            if other:
+                text = one.text[: spans[0][0]] + other + one.text[spans[0][1] :]
+                made.append(Asked(f"{one.id}-sibling", text, ()))
+    return made
+
+
+def _find_sibling(view: View, one: Asked, text: str) -> str:
+    """Return the last name of a page that neither the question nor an answer has."""
+    told = " ".join((one.text, *one.golds))
+    names = [text[start:end] for start, end in find_question_name_spans(view, text)]
+    others = (name for name in reversed(names) if not any(w in told for w in name.split()))
+    return next((name for name in others if not name[:1].isdigit()), "")
 
 
 async def open_set(given: argparse.Namespace, name: str) -> KnowledgeBase:
@@ -212,6 +244,8 @@ async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[st
             asked = read_questions(given.data / name, first, last, wording)
             if wording == "stranger":
                 asked = await replace_names(kb, asked)
+            if wording == "sibling":
+                asked = await ask_of_siblings(kb, asked)
             if not asked:
                 continue
             keep = partial(append_row, given.rows, spec, wording)

@@ -3,9 +3,10 @@
 "How long is the river Asker?" is not told by the length of the canal whose page mentions the river.
 To go on from the thing that is named to another one, a question needs a word for the relation
 between them, which a sentence on the way says ("owner", "twinned with"). Where the sentence that
-has the answer says every word of the question by itself, none is left for that, and what it speaks
-of is another thing. So it is where the name is what something is done to, and the question asks for
-what it does.
+has the answer says every word of the question by itself, and no other one that is cited says any,
+none is left for that, and what it speaks of is another thing. What stands before the name wherever
+it is mentioned belongs to it ("the river N"). So it is where the name is what something is done to,
+and the question asks for what it does.
 """
 
 import re
@@ -67,10 +68,14 @@ async def find_other_subject(
         ctx, known[0], home, start, clause
     ):
         return 0.0
-    led = [one.quote for one in answer.citations if one is not last]
-    near = Told(sentence, 0, " ".join((home.text[:start], *led)))
-    other = strip_disambiguation(home.title)
-    return float(await _leaves_nothing(ctx, question, (known[0], other), answer, near))
+    led = " ".join(one.quote for one in answer.citations if one is not last)
+    near = Told(sentence, 0, f"{home.text[:start]} {led}")
+    own = stem_words(known[0]) | _find_apposition(question, known[0], near.around)
+    rest = {word: 1.0 for word in list_words(question, answer.candidate) if word not in own}
+    sorts = _list_sorts(question, strip_disambiguation(home.title), near.whole)
+    if rest.keys() & (sorts | stem_words(led)):
+        return 0.0  # the relation: what the other one is, or what leads to it
+    return float(not await find_missing(ctx, question, rest, sentence))
 
 
 def is_named_here(ctx: Context, name: str) -> bool:
@@ -115,22 +120,6 @@ def _begins_with(name: str, before: str) -> bool:
     """Whether a sentence before speaks of a name: then a pronoun may stand for it."""
     sentences = (before[first:last] for first, last in sentence_spans(before))
     return any(mentions_name(name, split_clauses(one)[0].subject) for one in sentences)
-
-
-async def _leaves_nothing(
-    ctx: Context, question: str, subjects: tuple[str, str], answer: Answer, told: Told
-) -> bool:
-    """Whether a sentence says all that a question asks of its name, so that no relation is left.
-
-    What stands before the name wherever it is mentioned belongs to it ("the river N"), and what the
-    other one is ("a composer") is the relation.
-    """
-    name, other = subjects
-    own = stem_words(name) | _find_apposition(question, name, told.around)
-    rest = {word: 1.0 for word in list_words(question, answer.candidate) if word not in own}
-    if rest.keys() & _list_sorts(question, other, told.whole):
-        return False
-    return not await find_missing(ctx, question, rest, told.sentence)
 
 
 def _list_sorts(question: str, name: str, text: str) -> frozenset[str]:

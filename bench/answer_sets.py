@@ -4,9 +4,9 @@
 [--wordings plain,lower,polite,hand,stranger]`. A set may name a range of its questions. Wordings
 are general transformations; `hand` and `fresh`: the questions of `bench/rewordings.jsonl`, put in
 other words for the same ids (`fresh`: those that nothing was built with); or `stranger`: the names
-replaced by invented ones, so that no answer exists; or `sibling`: the one name replaced by another that
-the same page mentions, so that most have none; or `hidden`: the passages that have the answer are
-not shown.
+replaced by invented ones, so that no answer exists; or `sibling`: the one name replaced by another
+that the same page mentions, so that most have none; or `hidden`: the passages that have the answer
+are not shown.
 
 Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the threshold,
 the expected calibration error and what it would be by chance, with these confidences and so few
@@ -45,6 +45,7 @@ REWORDINGS = Path(__file__).with_name("rewordings.jsonl")
 LOOKED_AT = "hotpotqa100:0:40,musique100:0:40,2wiki:0:50"
 UNSEEN = "hotpotqa100:40:100,musique100:40:100,2wiki:50:150"
 RIGHT = 0.5  # F1 from which an answer counts as right
+PASSAGES = 8  # in which a sibling of what a question names is looked for
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 STRANGERS = (
     "Gundula Pfefferkorn",
@@ -123,7 +124,8 @@ async def ask_of_siblings(kb: KnowledgeBase, asked: list[Asked]) -> list[Asked]:
             spans = find_question_name_spans(ctx.view, one.text)
             if len(spans) != 1:
                 continue
-            retriever = RecordingRetriever(resolve_recipe("clew", kb.recipes).retrieve, Notebook())
+            retrieve = resolve_recipe("clew", kb.recipes).retrieve
+            retriever = RecordingRetriever(retrieve, Notebook(), PASSAGES)
             passages = (await retriever(ctx, one.text)).evidence.chunks
             home = next((p for p in passages if any(g in p.text for g in one.golds)), None)
             other = _find_sibling(ctx.view, one, home.text) if home else ""

@@ -40,6 +40,8 @@ class RuleTable:
     events: tuple[tuple[str, re.Pattern[str]], ...]
     """Each event that has a date, with its words."""
     event_questions: Mapping[str, str]
+    years: re.Pattern[str]
+    """Words that ask whether two dates are of one year."""
     ages: re.Pattern[str]
     """Words that compare how old two things are."""
     persons: re.Pattern[str]
@@ -184,6 +186,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         events=named("events"),
         event_questions=raw.get("event_questions", {}),
         ages=words(raw.get("ages", ())),
+        years=words(raw.get("years", ())),
         persons=words(raw.get("persons", ())),
         sizes=named("sizes"),
         shared=named("shared"),

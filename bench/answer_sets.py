@@ -4,7 +4,8 @@
 [--wordings plain,lower,polite,hand,stranger]`. A set may name a range of its questions. Wordings
 are general transformations; `hand` and `fresh`: the questions of `bench/rewordings.jsonl`, put in
 other words for the same ids (`fresh`: those that nothing was built with); or `stranger`: the names
-replaced by invented ones, so that no answer exists; or `hidden`: the passages that have the answer
+replaced by invented ones, so that no answer exists; or `sibling`: the one name replaced by another
+that the same page mentions, so that most have none; or `hidden`: the passages that have the answer
 are not shown.
 
 Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the threshold,
@@ -30,17 +31,21 @@ import numpy as np
 from bench.hidden import hide_answers
 from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import measure_calibration_error, risk_coverage
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.build import build_if_empty
 from clew.evaluate.datasets import load_dataset
 from clew.evaluate.metrics.answers import f1, sub_exact_match
+from clew.index.view import View
+from clew.recipes.registry import resolve_recipe
 
 REWORDINGS = Path(__file__).with_name("rewordings.jsonl")
 LOOKED_AT = "hotpotqa100:0:40,musique100:0:40,2wiki:0:50"
 UNSEEN = "hotpotqa100:40:100,musique100:40:100,2wiki:50:150"
 RIGHT = 0.5  # F1 from which an answer counts as right
+PASSAGES = 8  # in which a sibling of what a question names is looked for
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 STRANGERS = (
     "Gundula Pfefferkorn",
@@ -53,6 +58,7 @@ WORDINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "stranger": lambda text: text,
     "hidden": lambda text: text,
+    "sibling": lambda text: text,
     "lower": str.lower,
     "no mark": lambda text: text.rstrip("?. "),
     "polite": lambda text: f"Could you please tell me: {text}",
@@ -107,6 +113,34 @@ async def replace_names(kb: KnowledgeBase, asked: list[Asked]) -> list[Asked]:
         if spans:
             made.append(Asked(f"{one.id}-stranger", text, ()))
     return made
+
+
+async def ask_of_siblings(kb: KnowledgeBase, asked: list[Asked]) -> list[Asked]:
+    """Return the questions about one name, asked about another name of the page that answers."""
+    made = []
+    async with kb.store.snapshot() as snapshot:
+        for one in asked:
+            ctx = await kb.context(snapshot, one.text, "clew")
+            spans = find_question_name_spans(ctx.view, one.text)
+            if len(spans) != 1:
+                continue
+            retrieve = resolve_recipe("clew", kb.recipes).retrieve
+            retriever = RecordingRetriever(retrieve, Notebook(), PASSAGES)
+            passages = (await retriever(ctx, one.text)).evidence.chunks
+            home = next((p for p in passages if any(g in p.text for g in one.golds)), None)
+            other = _find_sibling(ctx.view, one, home.text) if home else ""
+            if other:
+                text = one.text[: spans[0][0]] + other + one.text[spans[0][1] :]
+                made.append(Asked(f"{one.id}-sibling", text, ()))
+    return made
+
+
+def _find_sibling(view: View, one: Asked, text: str) -> str:
+    """Return the last name of a page that neither the question nor an answer has."""
+    told = " ".join((one.text, *one.golds))
+    names = [text[start:end] for start, end in find_question_name_spans(view, text)]
+    others = (name for name in reversed(names) if not any(w in told for w in name.split()))
+    return next((name for name in others if not name[:1].isdigit()), "")
 
 
 async def open_set(given: argparse.Namespace, name: str) -> KnowledgeBase:
@@ -212,6 +246,8 @@ async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[st
             asked = read_questions(given.data / name, first, last, wording)
             if wording == "stranger":
                 asked = await replace_names(kb, asked)
+            if wording == "sibling":
+                asked = await ask_of_siblings(kb, asked)
             if not asked:
                 continue
             keep = partial(append_row, given.rows, spec, wording)

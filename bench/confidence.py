@@ -10,8 +10,9 @@ confidence of short answers to those rows, and `fit-quotes` that of quotes to th
 and `fit-says-yes` for whether a sentence says yes (rows of `bench.note_answers --statements`).
 `fit-written` fits that of written answers on which the reader was asked (rows of `--recipe
 steps-judged`, so that none is left out); `fit-contested` that of spans where a model wrote
-something else (rows of `--recipe steps-read`). All write to `--out`, and print how well weights
-fitted on the other sets do on each set. `report` prints risk and coverage by set.
+something else (rows of `--recipe steps-read`); `fit-subject` what it counts that an answer is said
+of another thing (rows of `--wordings plain,sibling`). All write to `--out`, and print how well
+weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from bench.machine import read_jsonl, require_path
 from clew.agents.core.confidence import (
     DEFAULT_THRESHOLD,
     JUDGED,
+    OTHER_SUBJECT,
     LogisticModel,
     fit_logistic,
     format_models,
@@ -57,7 +59,8 @@ COMPUTED_SIGNALS = ("own", "polar", "told")
 JUDGED_ANSWER_SIGNALS = (JUDGED, "lead", "sentence")
 DECIDED_SIGNALS = (DECIDED, "clear", "denied")
 # Too seldom in the rows to fit: what is said of something else, a yes with either of the others.
-FOREIGN_SIGNALS, SET_SIGNALS = ("foreign", "unsaid step"), ("apart", "disputed")
+FOREIGN_SIGNALS = ("foreign", "unsaid step", OTHER_SUBJECT)
+SET_SIGNALS = ("apart", "disputed")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -234,10 +237,27 @@ def add_judged(
     model: LogisticModel, labelled: Sequence[tuple[Mapping[str, float], bool]]
 ) -> LogisticModel:
     """Fit the weight of the scorer's opinion beside a model that stays as it is."""
-    known = [{"known": _logit(model(one)), JUDGED: one.get(JUDGED, 0.0)} for one, _ in labelled]
-    start = LogisticModel({"known": 1.0, JUDGED: 0.0})
-    fitted = fit_logistic(known, [right for _, right in labelled], start, JUDGED_RIDGE)
-    return LogisticModel({**model.weights, JUDGED: fitted.weights[JUDGED]}, model.bias)
+    return add_signal(model, labelled, JUDGED, JUDGED_RIDGE)
+
+
+def add_signal(
+    model: LogisticModel,
+    labelled: Sequence[tuple[Mapping[str, float], bool]],
+    name: str,
+    ridge: float,
+) -> LogisticModel:
+    """Fit the weight of one signal beside a model that stays as it is."""
+    bare = LogisticModel({**model.weights, name: 0.0}, model.bias)
+    known = [{"known": _logit(bare(one)), name: one.get(name, 0.0)} for one, _ in labelled]
+    start = LogisticModel({"known": 1.0, name: 0.0})
+    fitted = fit_logistic(known, [right for _, right in labelled], start, ridge)
+    return LogisticModel({**model.weights, name: fitted.weights[name]}, model.bias)
+
+
+def fit_subject(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit what it counts that an answer is said of another thing than the one named."""
+    labelled = [(row["signals"], bool(row["right"])) for row in rows]
+    return add_signal(prior, labelled, OTHER_SUBJECT, ANSWER_RIDGE)
 
 
 def _logit(chance: float) -> float:
@@ -324,6 +344,7 @@ FITTED = {
     "fit-judged-quotes": (f"{JUDGED} quote", fit_judged_quotes),
     "fit-written": ("seconded", fit_written),
     "fit-contested": ("contested", fit_contested),
+    "fit-subject": (f"{JUDGED} answer", fit_subject),
 }
 
 

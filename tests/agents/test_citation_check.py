@@ -73,7 +73,8 @@ async def test_where_it_stands_and_small_talk_claim_nothing(valley: KnowledgeBas
     )
     async with valley.store.snapshot() as snapshot:
         ctx = await valley.context(snapshot, "Who designed the Marrow Bridge?")
-        lines, cited = await checking.check_sentences(ctx, [(said, [1])], [passage], "open")
+        found = await checking.cite_sentences(ctx, [(said, [1])], [passage])
+        lines, cited = checking.mark_sentences(ctx, found, "open")
     assert [line[:11] for line in lines] == ["In the pass", "According t"]
     assert lines[0].endswith("[1]") and "not supported" in lines[1]
     assert [one.quote[:15] for one in cited] == ["It was designed"]

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.planning.compare_answers import answers_equal
+from clew.agents.planning.compare_answers import answers_equal, combine_answers
+from clew.agents.rule_planner import plan_comparison
+from clew.agents.rules.operators import find_comparison
 from clew.engine import KnowledgeBase
 from clew.text.countries import find_countries
 from clew.text.unicode import split_words
@@ -86,3 +88,22 @@ async def test_one_country_or_two(base: KnowledgeBase, other: str, said: str) ->
     await base.take(stream(papers))
     answer = await base.ask("Do Karl Holt and Ann Reed have the same nationality?", mode="reject")
     assert (answer.verdict, answer.candidate) == ("answered", said)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (("14 March 1871", "3 May 1871"), "yes"),
+        (("14 March 1871", "1868"), "no"),
+        (("Lisle Haven", "Veldon"), ""),
+    ],
+)
+def test_the_same_year_is_told_by_dates_alone(values: tuple[str, str], said: str) -> None:
+    question = "Were Ada Brink and Ole Falk born in the same year?"
+    names = [(question.index(name), question.index(name) + 8) for name in ("Ada Br", "Ole Fa")]
+    compared = find_comparison(question, [(names[0][0], names[0][1] + 1), names[1]])
+    assert compared is not None
+    assert [one[0][:8] for one in compared.questions] == ["When was", "When was"]
+    plan = plan_comparison(compared)
+    assert plan.join is not None
+    assert combine_answers(plan.join, {1: values[0], 2: values[1]}) == said

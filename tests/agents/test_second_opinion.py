@@ -151,11 +151,111 @@ async def test_the_answer_of_the_worked_example_is_no_answer(works: KnowledgeBas
     assert (refused.verdict, refused.citations) == ("refused", ())
 
 
-async def test_what_a_model_finds_missing_is_refused(works: KnowledgeBase) -> None:
+@pytest.mark.parametrize("mode", ["open", "reject"])
+async def test_where_a_model_finds_nothing_a_sure_reader_is_less_sure(
+    works: KnowledgeBase, mode: Mode
+) -> None:
     unwritten = {"enough": False, "sentences": [], "short": "", "missing": "x"}
     script = AgentScript({"answer": unwritten, "answer_graph": unwritten})
-    answer = await asking(works)(script, "Where was Ada Brink born?", recipe="steps", mode="reject")
+    answer = await asking(works)(script, BORN, recipe="steps", mode=mode)
+    alone = await ask_without_model(works, BORN, mode=mode)
+    assert answer.candidate == alone.candidate == "Ribe"
+    assert "found no answer" in answer.note
+    assert answer.confidence < alone.confidence
+    refused = await asking(works)(script, BORN, recipe="steps", mode="reject", confidence=0.9)
+    assert refused.verdict == "refused"
+
+
+async def test_what_a_model_and_an_unsure_reader_do_not_find_is_refused(
+    works: KnowledgeBase,
+) -> None:
+    unwritten = {"enough": False, "sentences": [], "short": "", "missing": "x"}
+    script = AgentScript({"answer": unwritten, "answer_graph": unwritten})
+    asked = "Which prize did Ada Brink win in Oslo?"
+    answer = await asking(works)(script, asked, recipe="steps", mode="reject")
     assert answer.verdict == "refused"
+
+
+LOCKS = {
+    "Veldon Canal": "The Veldon Canal has 12 locks. It was opened in 1902.",
+    "Harrow Canal": "The Harrow Canal has 19 locks. It was opened in 1848. It is 31 miles long.",
+}
+
+
+@pytest.fixture
+async def canals(base: KnowledgeBase) -> KnowledgeBase:
+    await base.take(stream([document(n.lower(), text, title=n) for n, text in LOCKS.items()]))
+    return base
+
+
+@pytest.mark.parametrize("mode", ["open", "reject"])
+async def test_a_sum_whose_parts_are_cited_is_supported(canals: KnowledgeBase, mode: Mode) -> None:
+    asked = "How many locks do the Veldon Canal and the Harrow Canal have together?"
+    parts = "The Veldon Canal has 12 locks.", "The Harrow Canal has 19 locks."
+    script = says("31", *parts, "Together they have 31 locks.")
+    answer = await asking(canals)(script, asked, mode=mode, confidence=0.5)
+    assert (answer.candidate, answer.verdict, answer.computed) == ("31", "answered", True)
+    assert len(answer.citations) == 2
+    assert "Together they have 31 locks. [1][2]" in answer.answer
+    wrong = says("33", *parts, "Together they have 33 locks.")
+    other = await asking(canals)(wrong, asked, mode="reject", confidence=0.5)
+    assert not other.computed and "33" not in other.answer
+
+
+async def test_a_difference_of_years_whose_parts_are_cited_is_supported(
+    canals: KnowledgeBase,
+) -> None:
+    asked = "How many years after the Harrow Canal was the Veldon Canal opened?"
+    parts = "The Veldon Canal was opened in 1902.", "The Harrow Canal was opened in 1848."
+    script = says("54 years", *parts, "It was opened 54 years later.")
+    answer = await asking(canals)(script, asked, mode="reject", confidence=0.5)
+    assert (answer.candidate, answer.computed) == ("54 years", True)
+
+
+async def test_an_answer_in_prose_is_kept_with_the_passage_that_is_read(
+    works: KnowledgeBase,
+) -> None:
+    def prose(_: Any) -> str:
+        return "I think it is Ribe."
+
+    answer = await asking(works)(prose, BORN, mode="reject")
+    alone = await ask_without_model(works, BORN, mode="reject")
+    assert (answer.candidate, answer.verdict) == ("Ribe", "answered")
+    assert answer.citations == alone.citations
+    assert answer.signals["agreed"] > 0.5
+
+
+CITIES = {
+    "Kelder": "Kelder is a town in the county of Norvane.",
+    "Norvane": "Norvane is a county. Its seat is Tarrowby.",
+    "Tarrowby": "Tarrowby has a playhouse. The river Lune flows through the town.",
+}
+
+
+async def test_an_answer_that_is_better_backed_wins_against_the_reader(
+    base: KnowledgeBase,
+) -> None:
+    await base.take(stream([document(n.lower(), text, title=n) for n, text in CITIES.items()]))
+    asked = "Which river flows through the seat of the county where Kelder lies?"
+    sentences = (
+        "Kelder is a town in the county of Norvane.",
+        "The seat of Norvane is Tarrowby.",
+        "The river Lune flows through Tarrowby.",
+    )
+    right = await asking(base)(says("Lune", *sentences), asked, recipe="steps-unasked", k=8)
+    assert right.candidate == "Lune"
+    assert len(right.citations) == 3
+
+
+async def test_a_disputed_answer_is_no_surer_than_the_other_leaves_it(
+    works: KnowledgeBase,
+) -> None:
+    for choice in ("Odense", "Ribe", "none"):
+        answer = await ask_model(works, "Odense", choice, question=BORN, recipe="steps")
+        against = answer.signals.get("against", 0.0)
+        assert choice == "Ribe" or answer.confidence <= max(against, 1 - against)
+        if answer.candidate == "Ribe" and choice != "Ribe":
+            assert answer.confidence <= answer.signals["alone"]
 
 
 async def test_where_the_reader_finds_nothing_a_written_answer_is_trusted_less(

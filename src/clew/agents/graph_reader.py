@@ -12,14 +12,8 @@ from clew.agents.answering.account import PASSAGES
 from clew.agents.answering.asked_term import find_asked_term
 from clew.agents.answering.by_words import answer_by_words
 from clew.agents.answering.choose_answer import (
-    agree,
-    answers_as_well,
-    choose_answer,
     choose_better,
     explain_unsupported,
-    is_span_like,
-    is_stated,
-    overrule,
 )
 from clew.agents.answering.exact_terms import find_long_form
 from clew.agents.answering.extractive import (
@@ -41,7 +35,6 @@ from clew.agents.answering.finish import (
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.quote_block import quote_block
 from clew.agents.answering.write import (
-    NO_REPLY,
     TOO_LONG,
     UNSUPPORTED,
     make_answer,
@@ -49,19 +42,17 @@ from clew.agents.answering.write import (
     write_answer,
 )
 from clew.agents.answering.write_account import write_account
-from clew.agents.citing.support import contains_answer
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
 from clew.agents.core.messages import (
     YES_NO,
     explain_no_model,
     explain_not_written,
     is_unknown,
-    strip_marks,
 )
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import asks_openly, judge_answer
+from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import (
     cite_exact,
@@ -91,20 +82,19 @@ from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner
+from clew.agents.second_opinion import SecondOpinion
 from clew.context import Context
 from clew.llm.chat import ContextTooLong
 from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.retrieve.tidy import lower_capitals, restore_capitals
 from clew.text.language import is_chinese
-from clew.text.options import match_option, split_options
+from clew.text.options import match_option
 from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
-_MIN_OPINION = 0.14  # a reader less sure than this finds no answer, which is a sign as well
 _UNCITED = "no passage has every value that the model read"
-_READ_ALIKE = "no passage supports the sentences of the model; the same answer is read in one"
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 
 
@@ -352,10 +342,12 @@ class GraphReader:
             return await self._ask_whether(ctx, book, written, evidence)
         if whole or broad:
             return written
-        if written.verdict == "refused" and mode == "reject":
-            return written  # the model found too little: that counts
         ranked = await self._read_spans(ctx, retriever, evidence)
-        return await self._ask_reader(ctx, book, written, ranked)
+        return await self._opinion(ctx, book, written, ranked)
+
+    @property
+    def _opinion(self) -> SecondOpinion:
+        return SecondOpinion(self.give, self.choose)
 
     async def _do_without(
         self, ctx: Context, retriever: RecordingRetriever, mode: Mode, written: Answer
@@ -368,7 +360,7 @@ class GraphReader:
         found = await self._answer_alone(ctx, retriever, mode, explain_unsupported(written))
         same = same_answer(written.candidate, found.candidate)
         if written.candidate and mode == "open" and not same:
-            judged, contested = await self._judge_both(ctx, written, found)
+            judged, contested = await self._opinion.judge_both(ctx, written, found)
             if contested.confidence < judged.confidence:
                 return judged
         return found
@@ -384,25 +376,6 @@ class GraphReader:
             step.output = found.candidate or found.verdict
         how = found.note.removeprefix(f"{explain_no_model(bare)}: ")
         return replace(found, note="; ".join(filter(None, (why, how))))
-
-    async def _judge_both(
-        self, ctx: Context, written: Answer, found: Answer
-    ) -> tuple[Answer, Answer]:
-        """Judge what a model wrote and what was found without it by each other.
-
-        Where both name something else, each has the confidence of answers that were contradicted.
-        """
-        if not found.candidate or not is_span_like(ctx.question, written.candidate):
-            return await judge_answer(ctx, written), found
-        if agree(ctx.question, written.candidate, found.candidate):
-            return await self._second(ctx, written, found), found
-        hints = {"against": found.confidence}
-        judged = await judge_answer(ctx, replace(written, hints=hints))
-        if found.kind != "span":
-            return judged, found
-        heard = {**found.hints, "alone": found.confidence, "contested": 1.0}
-        contested = await judge_answer(ctx, replace(found, hints=heard))
-        return judged, contested
 
     async def _ask_whether(
         self, ctx: Context, book: Notebook, written: Answer, evidence: Evidence
@@ -422,77 +395,6 @@ class GraphReader:
         hints = {"agreed": (1 + said.probability) / 2} if same else {"against": said.probability}
         note = written.note if same else f"a sentence says “{said.answer}”: {said.quote}"
         return await judge_answer(ctx, replace(written, hints=hints, note=note))
-
-    async def _ask_reader(
-        self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
-    ) -> Answer:
-        """Form the reader's answer as well: both agree, or the better supported one is given."""
-        if not ranked:
-            return written
-        named = name_best(ctx, book, ranked)
-        read = await judge_answer(ctx, named)
-        sure = read.confidence >= _MIN_CONFIDENCE
-        if written.verdict == "refused" or written.note.startswith(NO_REPLY):
-            return overrule(written, read) if sure else written
-        if not written.candidate:
-            return await self._compare_prose(ctx, written, named, read)
-        span_like = is_span_like(ctx.question, written.candidate)
-        if read.confidence < _MIN_OPINION:
-            unread = replace(written, hints={"unread": 1.0})
-            return await judge_answer(ctx, unread) if span_like else written
-        if agree(ctx.question, written.candidate, read.candidate):
-            return await self._second(ctx, written, read)
-        chosen = await choose_answer(ctx, written, named, ranked) if self.choose else ""
-        return await self._settle(ctx, written, named, read, chosen)
-
-    async def _second(self, ctx: Context, written: Answer, read: Answer) -> Answer:
-        """Judge what model and reader agree on; a reader that is not sure of itself counts too.
-
-        Where no passage supports the model's sentences, what is read is given, with its citation.
-        """
-        same = same_answer(written.candidate, read.candidate)
-        if same and not written.citations and self.give != "written":
-            found = await judge_answer(replace(ctx, models=None), read)
-            return replace(found, note=_READ_ALIKE)
-        agreed = (1 + read.confidence) / 2
-        return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))
-
-    async def _compare_prose(
-        self, ctx: Context, written: Answer, named: Answer, read: Answer
-    ) -> Answer:
-        """Look for what is read in sentences that name no short answer, where one is asked for."""
-        if asks_openly(ctx.question) or read.confidence < _MIN_OPINION:
-            return written
-        if contains_answer(read.candidate, strip_marks(written.answer)):
-            return await self._second(ctx, replace(written, candidate=read.candidate), read)
-        if read.confidence < _MIN_CONFIDENCE:
-            return written
-        return await self._settle(ctx, written, named, read, "")
-
-    async def _settle(
-        self, ctx: Context, written: Answer, named: Answer, read: Answer, chosen: str
-    ) -> Answer:
-        """Give the answer that the model chose of two that differ, else the better supported."""
-        alone = read.confidence
-        kept = bool(chosen) and same_answer(chosen, written.candidate)
-        moved = not kept and same_answer(chosen, named.candidate)
-        heard = {"kept": float(kept), "moved": float(moved)}
-        # A model that keeps what one sentence says in full is not wrong because a span differs,
-        # unless that span answers better: a sentence may have the value of another thing as well.
-        stated = kept and is_stated(ctx.question, written)
-        stated = stated and answers_as_well(await judge_answer(ctx, written), read)
-        hints = {"against": 0.0 if stated else alone, "stated": float(stated), **heard}
-        judged = await judge_answer(ctx, replace(written, hints=hints))
-        if self.give == "written" or split_options(ctx.question)[1]:
-            return judged
-        weighed = alone >= _MIN_CONFIDENCE and not stated  # a sure reader against a stubborn model
-        if self.give == "better" and kept and not weighed:  # with the others before its eyes
-            return judged
-        alike = {**named.hints, **heard, "alone": alone, "contested": 1.0}
-        contested = await judge_answer(ctx, replace(named, hints=alike))
-        if moved or self.give == "read" or contested.confidence > judged.confidence:
-            return overrule(judged, contested)
-        return judged
 
 
 def mark_undecided(answer: Answer) -> Answer:

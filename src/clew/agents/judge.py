@@ -16,6 +16,7 @@ from clew.agents.answering.lacking import (
     name_home,
 )
 from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_other
+from clew.agents.answering.other_subject import find_other_subject
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.unsaid import stops_short
@@ -27,6 +28,7 @@ from clew.agents.core.confidence import (
     DOUBTS,
     HOPELESS,
     JUDGED,
+    OTHER_SUBJECT,
     LogisticModel,
     Signals,
     load_models,
@@ -45,7 +47,7 @@ from clew.agents.reading.choose import (
 )
 from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.lists import may_be_several, wants_several
-from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
+from clew.agents.reading.spans import Reading, asked_words, compare_readings, read_passages
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block, is_in_corpus
@@ -67,7 +69,7 @@ from clew.text.word_forms import (
 )
 from clew.types import Evidence, Passage
 
-WRITTEN = ("written", "seconded", "contested")
+WRITTEN = ("written", "seconded", "contested", "doubted")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
 _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell it of its subject
 _READ = 3  # passages in which the question is read again, beside those that are cited
@@ -137,7 +139,7 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     """Return which model of confidence judges an answer: written, short, computed, or quotes.
 
     A written one is seconded where the reader was asked as well, or code computed it from values;
-    a span is contested where a model wrote something else.
+    a span is contested where a model wrote something else, doubted where it found nothing.
     """
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
         related = "relation path" if "chance" in answer.hints else "path"
@@ -147,6 +149,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         return answer.kind if answer.kind == "steps" else "words"
     by_scorer = f"{JUDGED} " if JUDGED in answer.signals else ""
     if answer.kind == "span" and answer.candidate:
+        if "unfound" in answer.hints:
+            return "doubted"
         return "contested" if "contested" in answer.hints else f"{by_scorer}answer"
     if by_model:
         heard = ("agreed", "against", "unread")
@@ -226,7 +230,8 @@ def _may_judge(ctx: Context, asked: str, answer: Answer) -> bool:
 
     It has learnt what answers a few words, too: "price of the green bin".
     """
-    if answer.kind != "span" or not answer.candidate:
+    written = ctx.chat("answer") is not None and not answer.kind
+    if not answer.candidate or not (written or answer.kind == "span"):
         return asks_one_answer(asked)
     understood = is_understood(asked) or is_keywords(ctx.view, asked)
     return understood and not wants_several(asked)
@@ -242,7 +247,7 @@ async def _describe_candidate(
     readings = await read_passages(ctx, asked, seen)
     # Letters are judged by the options that they stand for.
     chosen = spell_out_choice(ctx.question, answer.candidate) or list_parts(asked, answer)
-    agreeing, rival = _compare_readings((answer.candidate, *chosen), readings)
+    agreeing, rival = compare_readings((answer.candidate, *chosen), readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
     polar = answer.candidate.casefold() in YES_NO
     # Which of two was first stands in no passage: a span beside it says nothing against it.
@@ -259,6 +264,7 @@ async def _describe_candidate(
     return {
         **await _judge_one(ctx, asked, names, answer, chosen, cited),
         "told": measure_told(ctx, asked, answer),
+        OTHER_SUBJECT: await find_other_subject(ctx, asked, names, answer, cited),
         "sentence": alone,
         "strayed": untold.strayed,
         "literal": max(0.0, alone) if untold.literal else 0.0,
@@ -280,7 +286,7 @@ async def _describe_candidate(
 def measure_elsewhere(answer: Answer, chosen: Sequence[str], readings: Sequence[Reading]) -> float:
     """Return the best score of another answer in passages that are not cited, -1 to 1."""
     cited = {citation.chunk for citation in answer.citations}
-    _, rival = _compare_readings(chosen, [r for r in readings if r.passage.id not in cited])
+    _, rival = compare_readings(chosen, [r for r in readings if r.passage.id not in cited])
     return squash(rival.score) if rival else -1.0
 
 
@@ -433,16 +439,6 @@ async def _nearest_cosine(ctx: Context) -> float:
         return 0.0
     _, cosines = ctx.nearest("chunk", await ctx.vector(), 1)
     return float(cosines.max(initial=0))
-
-
-def _compare_readings(
-    chosen: Sequence[str], readings: Sequence[Reading]
-) -> tuple[Reading | None, Reading | None]:
-    """Return the best reading that agrees with one of the answers, and the best that does not."""
-    agrees = [any(same_answer(one.text, answer) for answer in chosen) for one in readings]
-    agreeing = next((one for one, same in zip(readings, agrees, strict=True) if same), None)
-    rival = next((one for one, same in zip(readings, agrees, strict=True) if not same), None)
-    return agreeing, rival
 
 
 def _is_supported(short: str, answer: Answer, cited: Sequence[Passage]) -> bool:

@@ -38,6 +38,7 @@ _WITH_UNIT = re.compile(
 )
 _GROUPED = re.compile(r"\d{1,3}(?:(?P<gap>[.,])\d{3})(?:(?P=gap)\d{3})*")
 _WORD_NUMBER = re.compile(rf"\b({'|'.join(_NUMBER_WORDS)})\b", re.I)
+_COUNTED_WORD = re.compile(rf"{_WORD_NUMBER.pattern}\s+([^\W\d_]+)", re.I)
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 _NEXT_PART = re.compile(r"\s*(?:,|and)?\s*(?=\d)", re.IGNORECASE)
@@ -93,6 +94,17 @@ def parse_quantity(text: str) -> Quantity | None:
             break
         whole = Quantity(whole.amount + part.amount, whole.dimension, whole.unit)
     return whole
+
+
+def find_quantities(text: str) -> list[Quantity]:
+    """Return every number of a text in order, also those in words, each with its unit or noun."""
+    text = " ".join(text.split())
+    found = [(one.start(), _to_quantity(one)) for one in _NUMBER.finditer(text)]
+    found += [
+        (one.start(), Quantity(float(_NUMBER_WORDS[one[1].lower()]), noun=_counted_noun(one[2])))
+        for one in _COUNTED_WORD.finditer(text)
+    ]
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
 def _to_quantity(found: re.Match[str]) -> Quantity:

@@ -55,9 +55,12 @@ def _say_found(
 def _place_answer(
     short: str, citations: Sequence[Citation], cited: Sequence[Passage]
 ) -> tuple[str, list[Place]] | None:
-    """Return an answer with the places that lead to it, the last of them its own."""
+    """Return an answer with the places that lead to it, the last of them its own.
+
+    A model may name the answer first, and then say what leads to it.
+    """
     places: list[Place] = []
-    for one in citations:
+    for one in sorted(citations, key=lambda cited: short in cited.quote):
         home = find_home(one, cited)
         if home is None:
             continue

@@ -10,7 +10,13 @@ from functools import cache
 
 from pydantic import BaseModel, Field
 
-from clew.agents.citing.check import check_sentences, check_short_answer
+from clew.agents.answering.sums import cite_sums, is_sum
+from clew.agents.citing.check import (
+    check_short_answer,
+    cite_sentences,
+    find_framed,
+    mark_sentences,
+)
 from clew.agents.citing.support import contains_answer, mentions_name
 from clew.agents.core.evidence_page import EvidencePage, show_evidence
 from clew.agents.core.messages import (
@@ -129,7 +135,9 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
     ]
     if not written and not is_unknown(reply.short):
         written = [(reply.short, [])]  # a model may name its answer and write no sentence
-    lines, citations = await check_sentences(ctx, written, page.passages, mode, evidence.all_facts)
+    cited = await cite_sentences(ctx, written, page.passages, evidence.all_facts)
+    cited, sums = cite_sums(ctx.question, cited)
+    lines, citations = mark_sentences(ctx, cited, mode)
     if mode == "open" and not citations and (not reply.enough or not lines):
         missing = reply.missing or "the passages do not contain the answer"
         return await _answer_without_evidence(ctx, evidence, mode, missing)
@@ -143,7 +151,7 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
     stated += [line for line in lines if _SOURCE_MARK.search(line)]
     hints = {} if stands_in(ctx.question, reply.short, stated, citations) else {UNSUPPORTED: 1.0}
     answer = make_answer(ctx, evidence, " ".join(lines), citations, short, note)
-    return replace(answer, hints=hints)
+    return replace(answer, hints=hints, computed=is_sum(short, sums))
 
 
 def stands_in(
@@ -231,7 +239,8 @@ def read_prose(reply: str) -> WrittenAnswer | None:
         for start, end in sentence_spans(text)
         if (part := text[start:end]).strip()
     ]
-    return WrittenAnswer(enough=True, sentences=sentences)
+    short = next(filter(None, (find_framed(one.text) for one in reversed(sentences))), "")
+    return WrittenAnswer(enough=True, sentences=sentences, short=short)
 
 
 def _strip_reply(reply: str) -> str:

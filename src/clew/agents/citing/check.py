@@ -47,6 +47,8 @@ _MAX_QUESTION_CITATIONS = 2  # a yes or no about two things rests on a passage o
 _ANSWER_FRAME = re.compile(
     r"(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|short|correct|right)\s+)?"
     r"answer(?:\s+to\s+(?:the|this)\s+question)?\s*(?:\s+is|\s+was|:)\s*(\S.*?)[.。]?"
+    r"|(?:(?:well|so),?\s+)?i(?:\s+would)?\s+(?:think|believe|guess|suppose|say|assume)\s+(?:that\s+)?"
+    r"(?:it|this|that|the\s+answer)\s+(?:is|was|must\s+be)\s+(?P<held>\S.*?)[.。]?"
     r"|(?:所以|因此)?[，,]?(?:最终|正确)?答案(?:是|为|：|:)\s*(?P<zh>\S.*?)[.。]?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -71,21 +73,6 @@ _WORD_CHAR = re.compile(r"\w")
 _LEADING_PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|Their)\s+(?=[a-z])")
 
 
-async def check_sentences(
-    ctx: Context,
-    written: Sequence[tuple[str, Sequence[int]]],
-    passages: Sequence[Passage],
-    mode: Mode,
-    facts: Sequence[Statement] = (),
-) -> tuple[list[str], list[Citation]]:
-    """Return the sentences with citation marks; unsupported ones are marked, or dropped.
-
-    A model may write several sentences as one: each is checked separately. `facts` are those that
-    were found: a sentence that rests on triples of a graph must give their entities these roles.
-    """
-    return mark_sentences(ctx, await cite_sentences(ctx, written, passages, facts), mode)
-
-
 def mark_sentences(
     ctx: Context, cited: Sequence[tuple[str, Sequence[Citation]]], mode: Mode
 ) -> tuple[list[str], list[Citation]]:
@@ -108,7 +95,11 @@ async def cite_sentences(
     passages: Sequence[Passage],
     facts: Sequence[Statement] = (),
 ) -> list[tuple[str, list[Citation]]]:
-    """Return each sentence with the citations that support it: none where nothing does."""
+    """Return each sentence with the citations that support it: none where nothing does.
+
+    A model may write several sentences as one: each is checked separately. `facts` are those that
+    were found: a sentence that rests on triples of a graph must give their entities these roles.
+    """
     cited: list[tuple[str, list[Citation]]] = []
     previous = ""
     for several, sources in written:
@@ -186,13 +177,18 @@ def spell_out_claim(question: str, text: str) -> list[str]:
 
     "The answer is Oslo" claims no more than "Oslo".
     """
-    named = _ANSWER_FRAME.fullmatch(text)
-    bare = (named[1] or named["zh"]) if named else text
+    bare = find_framed(text) or text
     if frame := _SOURCE_FRAME.match(bare):
         bare = bare[frame.end()].upper() + bare[frame.end() + 1 :]
     if bare.strip(" .。!").casefold() in _YES_NO:
         return [asked_question(question)]
     return spell_out_choice(question, text) or [bare]
+
+
+def find_framed(text: str) -> str:
+    """Return what a sentence only says to be the answer: "I think it is Oslo"; "" of others."""
+    named = _ANSWER_FRAME.fullmatch(text.strip())
+    return (named[1] or named["held"] or named["zh"]) if named else ""
 
 
 def asked_question(question: str) -> str:

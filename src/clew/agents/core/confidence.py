@@ -27,9 +27,10 @@ HOPELESS = 0.04
 """Confidence below which open mode names no answer that is read without a model."""
 JUDGED = "judged"
 """The signal of how far the scorer finds an answer to answer; absent without a scorer."""
-FOREIGN, UNSAID_STEP = "foreign", "unsaid step"
-"""The signals of what is said of something else, and of a step that nothing cited says."""
-DOUBTS = (FOREIGN, UNSAID_STEP)
+FOREIGN, UNSAID_STEP, OTHER_SUBJECT = "foreign", "unsaid step", "other subject"
+"""The signals of what is said of something else, of a step that nothing cited says, and of an
+answer that is said of another thing than the one named."""
+DOUBTS = (FOREIGN, UNSAID_STEP, OTHER_SUBJECT)
 """What makes an answer unsure, though open mode still names it."""
 _STORE_KIND, _STORE_KEY = "calibration", "confidence"
 _RIDGE = 1.0  # strength of the pull towards the weights that are refitted

@@ -25,6 +25,7 @@ _NEXT_CLAUSE = re.compile(r"(?<=\w),?\s+(?:and|but|where|who)\s+[a-z]+\s")
 # Endings of places and their demonyms that no table has: Bavaria and Bavarian.
 _PLACE_ENDINGS = ("", "a", "e", "o", "y", "s")
 _DEMONYM_ENDINGS = ("n", "an", "ian", "ese", "ish")
+_YEAR = "year"  # the word of what two dates share that need not be of one day
 _STEM_LETTERS = 6  # letters that forms of a word share
 _MOST_WORDS = 0.6  # share of the words for a thing that a page about it must have
 _MIN_STEM_LETTERS = 5  # letters before such an ending
@@ -123,10 +124,7 @@ def combine_answers(join: Join, answers: Mapping[int, str]) -> str:
     if join.how == "both":
         return _all_yes([row[0] for row in values], join.what)
     if join.how == "same":
-        same = answers_equal(_cut_to_name(values[0][0]), _cut_to_name(values[1][0]))
-        if is_chinese("".join(join.options)):
-            return "是" if same else "否"
-        return "yes" if same else "no"
+        return _say_whether_same(join, values[0][0], values[1][0])
     if join.how in ("longer life", "shorter life"):
         spans = [_life_years(row) for row in values]
         return _pick_winner(join, spans, most=join.how == "longer life")
@@ -139,6 +137,20 @@ def combine_answers(join: Join, answers: Mapping[int, str]) -> str:
     if len(kinds) > 1:
         return ""
     return _pick_winner(join, [a.amount for a in amounts if a], most=join.how == "larger")
+
+
+def _say_whether_same(join: Join, one: str, other: str) -> str:
+    """Return yes or no; "" where years are to be the same and a value is no date."""
+    one, other = _cut_to_name(one), _cut_to_name(other)
+    if _YEAR in split_words(join.what):
+        dates = [parse_date(one), parse_date(other)]
+        if not all(dates):
+            return ""  # where somebody was born says nothing of the year
+        one, other = (str(date[0]) for date in dates if date)
+    same = answers_equal(one, other)
+    if is_chinese("".join(join.options)):
+        return "是" if same else "否"
+    return "yes" if same else "no"
 
 
 def _all_yes(values: Sequence[str], what: str) -> str:

@@ -121,6 +121,16 @@ def same_answer(one: str, other: str) -> bool:
     return a == b or shared >= _MIN_SHARED * max(len(set(a)), len(set(b)))
 
 
+def compare_readings(
+    chosen: Sequence[str], readings: Sequence[Reading]
+) -> tuple[Reading | None, Reading | None]:
+    """Return the best reading that agrees with one of the answers, and the best that does not."""
+    agrees = [any(same_answer(one.text, answer) for answer in chosen) for one in readings]
+    agreeing = next((one for one, same in zip(readings, agrees, strict=True) if same), None)
+    rival = next((one for one, same in zip(readings, agrees, strict=True) if not same), None)
+    return agreeing, rival
+
+
 def asked_words(text: str) -> list[str]:
     """Return the words of a text that ask or say something, "born" and "died" among them."""
     return list(_find_asked_words(text))

@@ -183,6 +183,8 @@ def _fill_templates(rule: OperatorRule, rest: str, said: str, table: RuleTable) 
     if "{size}" in rule.ask[0]:
         asked = next((text for text, words in table.sizes if words.search(rest)), "")
         return (f"{asked or _count_question(said)} {{x}}?",)
+    if "{what}" in rule.ask[0] and table.years.search(rest):
+        return (_event_question(rest, said, table),)
     if "{what}" in rule.ask[0]:
         asked = next((text for text, words in table.shared if words.search(rest)), "")
         return (f"{asked or _what_question(rest, rule)} {{x}}?",)

@@ -40,6 +40,8 @@ class RuleTable:
     events: tuple[tuple[str, re.Pattern[str]], ...]
     """Each event that has a date, with its words."""
     event_questions: Mapping[str, str]
+    years: re.Pattern[str]
+    """Words that ask whether two dates are of one year."""
     ages: re.Pattern[str]
     """Words that compare how old two things are."""
     persons: re.Pattern[str]
@@ -50,6 +52,8 @@ class RuleTable:
     """Each kind of answer (date, number, person, place), with the words that ask for it."""
     measures: tuple[tuple[str, re.Pattern[str]], ...]
     """Each thing that numbers measure, with the words that ask for it."""
+    sums: tuple[tuple[str, re.Pattern[str]], ...]
+    """Words by which a number is a total, or a difference, of others."""
     columns: tuple[tuple[str, re.Pattern[str]], ...]
     """Concepts of a table's columns, with the words that name them or ask for them."""
     links: re.Pattern[str]
@@ -182,11 +186,13 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         events=named("events"),
         event_questions=raw.get("event_questions", {}),
         ages=words(raw.get("ages", ())),
+        years=words(raw.get("years", ())),
         persons=words(raw.get("persons", ())),
         sizes=named("sizes"),
         shared=named("shared"),
         asks=named("asks"),
         measures=named("measures"),
+        sums=named("sums"),
         columns=named("columns"),
         links=words(raw.get("links", ())),
         blocks=named("blocks"),

@@ -16,8 +16,12 @@ from typing import NamedTuple
 from clew.extract.affixed_names import find_affixed_names
 from clew.extract.common_nouns import find_common_nouns
 from clew.extract.dotted_numbers import DottedNumbers, learn_numbers
-from clew.extract.heading_mentions import SentenceHeadings, learn_headings
-from clew.extract.openers import find_letter_marks, opening_tokens
+from clew.extract.openers import (
+    SentenceHeadings,
+    find_letter_marks,
+    learn_headings,
+    opening_tokens,
+)
 from clew.extract.term_fragments import Parts, find_fragments, is_wrapped
 from clew.text.code_names import (
     COMMAND,
@@ -49,6 +53,7 @@ _WORD = re.compile(r"\w+")
 _SMALL_WORD = re.compile(r"(?<![\w/.@:=-])[a-zß-öø-ÿа-яё]{2,}(?![\w/@=-]|[.:]\w)")
 _FENCED = re.compile(r"^[ \t]*(?::[ \t]+)?```.*?^[ \t]*```", re.DOTALL | re.MULTILINE)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
+_HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _MARKED_SHARE = 0.5  # of its occurrences that are marked: then a plain word is a name
 _LEAST_TERM_CHARS = 2
 _LEAST_OWN_TERM = 3  # characters of a term that a longer run is cut to
@@ -70,7 +75,6 @@ _NEW_FORMS = re.compile(
     r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u0621-\u064a\u3041-\u309f\u4e00-\u9fff]"
     r"|\w[.,;:]?\n[ \t]*[^\W\d_a-z]|[\"“„«>][^\W\d_a-z]"
 )
-_HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _AROUND, _LEAST_AROUND = 60, 4  # characters and words beside one that is in capitals as they are
 _LONG_WORD = re.compile(r"[^\W\d_]{2,}")
 _OPENS = 3  # times as often at the beginning of a sentence as inside: then a capital says little
@@ -266,6 +270,7 @@ def _fold_body(text: str) -> str:
 
 
 def _fold_headings(text: str) -> frozenset[str]:
+    """Return the words of each heading, as they are compared."""
     return frozenset(" ".join(tokenize(one[0]).keys) for one in _HEADING_LINE.finditer(text))
 
 

@@ -63,7 +63,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, clew.Kb
             ("repairs", "How many bikes were received in June?", "3", "2 different"),
             ("repairs", "How many bikes have not been collected yet?", "3", "2 different"),
             ("repairs", "How many different bikes were received in June?", "2", ""),
-            ("repairs", "How many customers came in June?", "2", "in 3 rows"),
+            ("repairs", "How many customers were there in June?", "2", "in 3 rows"),
         ]
     ),
 )

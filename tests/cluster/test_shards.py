@@ -51,7 +51,10 @@ async def test_shards_rank_as_one_machine(hamlets: KnowledgeBase, count: int) ->
     for one, parts in zip(whole, await _search(hamlets, PLAIN, count), strict=True):
         assert [chunk.id for chunk in parts.chunks] == [chunk.id for chunk in one.chunks]
         scores = [chunk.score for chunk in one.chunks]
-        assert [chunk.score for chunk in parts.chunks] == pytest.approx(scores, rel=1e-5)
+        # Cosines are rounded to five digits: one on the border may be rounded either way.
+        assert [chunk.score for chunk in parts.chunks] == pytest.approx(
+            scores, rel=1e-5, abs=1.1e-5
+        )
 
 
 async def test_walks_over_shards_find_what_one_machine_finds(hamlets: KnowledgeBase) -> None:

@@ -81,7 +81,8 @@ class SecondOpinion:
         if same and not written.citations and self.give != "written":
             found = await judge_answer(replace(ctx, models=None), read)
             return replace(found, note=_READ_ALIKE)
-        if same and find_framed(strip_marks(written.answer)):
+        told = any(contains_answer(read.candidate, one.quote) for one in written.citations)
+        if same and not told and find_framed(strip_marks(written.answer)):
             cited = replace(written, evidence=read.evidence, citations=read.citations)
             written = replace(cited, answer=read.answer, note=_READ_THERE)
         agreed = (1 + read.confidence) / 2

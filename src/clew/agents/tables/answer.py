@@ -6,12 +6,13 @@ from dataclasses import replace
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.asked import Asked
-from clew.agents.tables.asked_units import Unit, convert_told, lacks_unit, read_units
+from clew.agents.tables.asked_units import Unit, convert_told, lacks_unit, names_other, read_units
 from clew.agents.tables.asks import may_ask_tables
 from clew.agents.tables.confidence import measure_confidence
 from clew.agents.tables.counted import count_rows, lacks_money, says_kinds
 from clew.agents.tables.differences import (
     DIFFERENCES,
+    denies,
     list_column_differences,
     list_products,
     subtract,
@@ -64,7 +65,8 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         return None
     question, wanted = read_units(ctx.question, tables)
     best = await _find_best(replace(ctx, question=question), tables, judged)
-    return None if best is None else await _write_answer(ctx, _tell_unit(best, wanted))
+    told = None if best is None else _tell_unit(ctx.question, best, wanted)
+    return None if told is None else await _write_answer(ctx, told)
 
 
 async def _find_best(ctx: Context, tables: Sequence[Table], judged: bool) -> ComputedAnswer | None:
@@ -123,10 +125,15 @@ async def _is_doubtful(ctx: Context, tables: Sequence[Table], told: ComputedAnsw
     return passes_over_deed(question, query, await load_senses(ctx, tables))
 
 
-def _tell_unit(told: ComputedAnswer, wanted: Unit | None) -> ComputedAnswer:
-    """Return an answer in the unit asked for; with doubt if it cannot be told in it."""
+def _tell_unit(question: str, told: ComputedAnswer, wanted: Unit | None) -> ComputedAnswer | None:
+    """Return an answer in the unit asked for; with doubt if it cannot be told in it.
+
+    None where another column has this unit than the one that is asked for.
+    """
     if wanted is None:
         return told
+    if names_other(question, told.query, wanted):
+        return None
     query = convert_told(told.query, wanted)
     if query is not None and (result := find_answer(query)) is not None:
         return ComputedAnswer(query, result, told.confidence)
@@ -196,6 +203,7 @@ async def _judge_answers(
     """Let the scorer say which query is asked: one that rules read, or one that it proposes."""
     every = [*tables, *_join_once(ctx, tables)]
     judged = await judge_queries(ctx, every, readings)
+    judged = _drop_denied(ctx.question, judged, tables)
     kept = [one for one in judged if not _tells_keys(ctx, one.query, tables)]
     return weigh_best(ctx.question, kept, readings) if kept else None
 
@@ -253,7 +261,7 @@ async def compute_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer
     """
     question, wanted = read_units(ctx.question, tables)
     found = await _choose_apart(replace(ctx, question=question), tables)
-    return None if found is None else _tell_unit(found, wanted)
+    return None if found is None else _tell_unit(ctx.question, found, wanted)
 
 
 async def _choose_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer | None:
@@ -270,8 +278,23 @@ async def _choose_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer
     if found:
         return found[0] if len({one.result.values for one in found}) == 1 else None
     judged = await judge_queries(ctx, tables, readings) if ctx.can_score("en") else []
+    judged = _drop_denied(ctx.question, judged, tables)
     best = weigh_best(ctx.question, judged, readings) if judged else None
     return best if best is not None and best.confidence >= _SURE else None
+
+
+def _drop_denied(
+    question: str, judged: Sequence[ComputedAnswer], tables: Sequence[Table]
+) -> list[ComputedAnswer]:
+    """Leave out how far two lie apart where rules read that it is the other way round."""
+    check = turn_to_check(question)
+    read = parse_question(check, tables, {}, tables) if check else ()
+    denied = {query.measure for query in read if denies(query)}
+    return [
+        one
+        for one in judged
+        if not (one.query.wants == "difference" and one.query.measure in denied)
+    ]
 
 
 def _join_once(ctx: Context, tables: Sequence[Table]) -> list[Table]:

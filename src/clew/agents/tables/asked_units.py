@@ -15,7 +15,7 @@ from typing import NamedTuple
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Query
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import strip_plural
+from clew.agents.tables.words import is_same_word, split_question, strip_plural
 from clew.text.quantities import parse_number
 from clew.text.units import load_units
 
@@ -165,9 +165,26 @@ def lacks_unit(query: Query, wanted: Unit) -> bool:
     """Whether what is told is in a unit of another kind than the one asked for, or a count."""
     if query.wants in ("count", "distinct"):
         return wanted.measures != _TIME  # how many days may be rows
-    told = [query.measure] if query.wants in ("aggregate", "difference") else [*query.targets]
-    columns = [query.table.columns[name] for name in told or [query.measure] if name]
-    units = [unit for one in columns if (unit := find_unit(one)) is not None]
+    units = [unit for one in _list_told(query) if (unit := find_unit(one)) is not None]
     if wanted.said.casefold() in _POUNDS and any(one.measures == _MONEY for one in units):
         return False
     return bool(units) and not any(one.is_same(wanted) for one in units)
+
+
+def names_other(question: str, query: Query, wanted: Unit) -> bool:
+    """Whether a question names no column that is told, but one with a unit of another kind."""
+    words = [one.fold for one in split_question(question) if one.fold != wanted.said.casefold()]
+    named = [
+        one
+        for one in query.table.columns.values()
+        if any(is_same_word(word, own) for word in words for own in one.words)
+    ]
+    units = [unit for one in named if (unit := find_unit(one)) is not None]
+    told = _list_told(query)
+    other = any(one.measures != wanted.measures for one in units)
+    return other and not any(one in told for one in named)
+
+
+def _list_told(query: Query) -> list[Column]:
+    told = [query.measure] if query.wants in ("aggregate", "difference") else [*query.targets]
+    return [query.table.columns[name] for name in told or [query.measure] if name]

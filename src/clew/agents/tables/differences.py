@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from clew.agents.core.messages import YES
+from clew.agents.core.messages import NO, YES
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import make_differences, name_columns
 from clew.agents.tables.load import Table
@@ -37,12 +37,19 @@ def turn_to_check(question: str) -> str:
 
 def subtract(query: Query) -> Query | None:
     """Return the difference of the rows that a query compares, if they compare as it says."""
+    return replace(query, wants="difference", best="") if _says(query, YES) else None
+
+
+def denies(query: Query) -> bool:
+    """Whether the first of the rows that a query compares has not more, or less, as it says."""
+    return _says(query, NO)
+
+
+def _says(query: Query, said: str) -> bool:
     if query.wants != "check" or not (query.best and query.group and query.measure):
-        return None
+        return False
     result = run_query(query)
-    if result is None or result.values != (YES,):
-        return None
-    return replace(query, wants="difference", best="")
+    return result is not None and result.values == (said,)
 
 
 def list_column_differences(question: str, tables: Sequence[Table]) -> Iterator[Query]:

@@ -31,7 +31,7 @@ def unit_vectors(count: int, width: int = 12) -> np.ndarray:
 def write_earlier_file(path: Path, names: list[str], vectors: np.ndarray) -> None:
     """A file as earlier versions wrote it: 32-bit numbers, with checksums."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(vector_files, "choose_precision", lambda: np.dtype(np.float32))
+        patched.setattr(vector_files, "STORED", np.dtype(np.float32))
         VectorFile(path).append(names, vectors)
 
 
@@ -123,7 +123,7 @@ async def test_a_knowledge_base_of_an_earlier_version_becomes_as_a_new_one(
         return KnowledgeBase(store, settings, HashEmbed())
 
     with monkeypatch.context() as patched:
-        patched.setattr(vector_files, "choose_precision", lambda: np.dtype(np.float32))
+        patched.setattr(vector_files, "STORED", np.dtype(np.float32))
         await open_kb("old").take(stream(VALLEY[:3]))
     old, new = open_kb("old"), open_kb("new")
     assert (await old.search(QUESTION, recipe="clew")).evidence.chunks

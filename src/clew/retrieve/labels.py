@@ -9,7 +9,7 @@ from clew.context import Context
 from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats
 from clew.index.view import View
-from clew.store.vector_files import choose_precision
+from clew.store.vector_files import STORED
 from clew.text.names import relations_to_words
 from clew.types import Kind
 
@@ -90,7 +90,7 @@ async def name_vectors(ctx: Context, names: Mapping[int, str]) -> dict[int, Floa
     except VectorsDeferred:
         # Rounded as those that are stored, so that it does not matter whether they are.
         exact = await embed_cached(ctx, list(names.values()))
-        found = exact.astype(choose_precision()).astype(np.float32)
+        found = exact.astype(STORED).astype(np.float32)
         found[ctx.view.arrays["entity_literal"][at]] = 0  # numbers and dates have none
     return dict(zip(names, found, strict=True))
 

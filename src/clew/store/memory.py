@@ -51,7 +51,7 @@ from clew.store.resolved_entities import (
     parse_sense_pins,
 )
 from clew.store.row_lookup import parse_hashes
-from clew.store.vector_files import check_width, choose_precision
+from clew.store.vector_files import STORED, check_width
 from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
 from clew.text.unicode import digest, mark_text
@@ -167,7 +167,7 @@ class MemoryVectors:
     """In-memory reference implementation."""
 
     def __init__(self, kind: str = "chunk") -> None:
-        self._precision = choose_precision()
+        self._precision = STORED
         self._row: dict[str, int] = {}
         self._vectors: list[NDArray[np.float32]] = []
 

@@ -51,16 +51,13 @@ _ITERATED_ROWS = 8192  # per block of all rows
 _MAX_READ_BYTES = 1 << 18
 MAX_WIDE_ROWS = 1 << 17  # so many 16-bit vectors are held as 32-bit numbers once they are read
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
+STORED: np.dtype[np.floating] = _HALF
+"""What numbers vectors are stored as."""
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 
 
 class DamagedVectors(StoreError):  # noqa: N818  (reads as what happened)
     """The vector files cannot be read; the vectors can be computed again."""
-
-
-def choose_precision() -> np.dtype[np.floating]:
-    """Return what numbers vectors are stored as."""
-    return _HALF
 
 
 class VectorFile:
@@ -79,7 +76,7 @@ class VectorFile:
         self._lookup: RowLookup | None = None  # made when a hash is first looked for
         self._records = _NO_RECORDS
         self._checked = 0  # rows whose checksums were found right
-        self._precision = choose_precision()
+        self._precision = STORED
         self._wide = np.zeros((0, 0), np.float32)  # the first rows of a file, as 32-bit numbers
         self._wide_file = 0
 
@@ -436,7 +433,7 @@ def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[Stored, Records]
     vectors = vectors if len(vectors) else np.zeros((0, width), np.float32)
     right = _is_right(path, records[:both], vectors[:both]) & (records["sum"][:both] != 0)
     right &= _say_something(vectors[:both])
-    kept = np.zeros((rows, width), choose_precision())
+    kept = np.zeros((rows, width), STORED)
     kept[:both][right] = vectors[:both][right]
     found: Records = np.zeros(rows, _RECORD_DTYPE)
     found[:both][right] = records[:both][right]

@@ -287,7 +287,8 @@ def _drop_denied(
     question: str, judged: Sequence[ComputedAnswer], tables: Sequence[Table]
 ) -> list[ComputedAnswer]:
     """Leave out how far two lie apart where rules read that it is the other way round."""
-    check = turn_to_check(question)
+    apart = any(one.query.wants == "difference" for one in judged)
+    check = turn_to_check(question) if apart else ""
     read = parse_question(check, tables, {}, tables) if check else ()
     denied = {query.measure for query in read if denies(query)}
     return [

@@ -21,10 +21,10 @@ from clew.store.postgres.files import SharedFiles
 from clew.store.sign_bits import SignBits
 from clew.store.vector_files import (
     MIN_SIGNED_ROWS,
+    STORED,
     DamagedVectors,
     Shape,
     VectorFile,
-    choose_precision,
 )
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
@@ -122,7 +122,7 @@ class SharedVectors:
             fresh = {key: at for at, key in enumerate(hashes) if known[at] < 0}
             if not fresh:
                 return
-            block = np.asarray(vectors[list(fresh.values())], choose_precision())
+            block = np.asarray(vectors[list(fresh.values())], STORED)
             if width and width != block.shape[1]:
                 copy.append(list(fresh), block)  # raises: another width
             raw = _encode(list(fresh), block)

@@ -1,6 +1,10 @@
 """On the GPU machine: an OpenAI-compatible chat endpoint over the fast decoder.
 
-    PYTHONPATH=src:DIR python3 -m bench.gpu.serve DIR/hf [--port 8089] [--rows 480] [--room 4096]
+    PYTHONPATH=src:DIR python3 -m bench.gpu.serve DIR/hf [--port 8089] [--rows 480] [--room 4096] \
+        [--record FILE]
+
+`--record` appends every request and its reply to a file, from which `python -m bench.gpu.replay`
+answers later, without a GPU.
 
 Continuous batching: requests join the running batch every few tokens and leave it when done;
 decoding is greedy. `response_format` is accepted and ignored, as many servers do.
@@ -16,6 +20,7 @@ from typing import Any
 
 from aiohttp import web
 
+from bench.gpu.replay import append_exchange
 from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.learn.policy import load_model
 
@@ -133,9 +138,9 @@ def _set_reply(job: ChatJob, text: str) -> None:
 class ChatServer:
     """Feeds the batch from a queue."""
 
-    def __init__(self, batch: DecoderBatch) -> None:
+    def __init__(self, batch: DecoderBatch, record: Path | None = None) -> None:
         """Start with an empty queue."""
-        self.batch = batch
+        self.batch, self.record = batch, record
         self.queue: asyncio.Queue[ChatJob] = asyncio.Queue()
 
     async def run(self) -> None:
@@ -173,7 +178,10 @@ class ChatServer:
         done = asyncio.get_running_loop().create_future()
         stops = [stops] if isinstance(stops, str) else list(stops)
         await self.queue.put(ChatJob(list(ids), most, stops, done))
-        return web.json_response(await done)
+        reply = await done
+        if self.record is not None:
+            append_exchange(self.record, body, reply)
+        return web.json_response(reply)
 
     async def handle_models(self, _: web.Request) -> web.Response:
         """List the served model with its context window."""
@@ -209,10 +217,13 @@ def main() -> None:
     ask.add_argument("--rows", type=int, default=480)
     ask.add_argument("--room", type=int, default=4096, help="tokens of prompt and reply together")
     ask.add_argument("--no-graphs", action="store_true")
+    ask.add_argument("--record", type=Path, help="append requests and replies to this file")
     given = ask.parse_args()
     model, tokenizer = load_model(given.model)
     batch = DecoderBatch(model, tokenizer, given.rows, given.room, not given.no_graphs)
-    web.run_app(ChatServer(batch).build_app(), host="127.0.0.1", port=given.port, print=None)
+    web.run_app(
+        ChatServer(batch, given.record).build_app(), host="127.0.0.1", port=given.port, print=None
+    )
 
 
 if __name__ == "__main__":

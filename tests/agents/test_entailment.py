@@ -210,3 +210,22 @@ HANGAR = Passage("h", "hangar.md", "Hangar", 1.0, STAFF, 0, len(STAFF))
 def test_a_row_or_term_supports_nothing_about_another(sentence: str, said: bool) -> None:
     assert bool(find_citations(sentence, [1], [HANGAR])) is said
     assert (find_best_citation(sentence, [HANGAR]) is not None) is said
+
+
+def page_of(title: str, text: str) -> Passage:
+    return Passage(title, title, title, 1.0, text, 0, len(text))
+
+
+def test_what_the_page_of_another_thing_says_is_not_taken_for_this_one() -> None:
+    herald = page_of("Ribe Herald", "The Ribe Herald was a weekly magazine founded in Jutland.")
+    post = page_of("Lund Post", "The Lund Post is a Swedish weekly magazine about boats.")
+    said = "The Ribe Herald was a Swedish weekly magazine founded in Jutland."
+    assert find_citations(said, [1, 2], [herald, post]) == []
+    assert find_citations(said.replace("Swedish ", ""), [1, 2], [herald, post])
+
+
+def test_a_page_that_the_other_leads_to_counts() -> None:
+    bridge = page_of("Grey Bridge", "The Grey Bridge was designed by the engineer Vera Lund.")
+    lund = page_of("Vera Lund", "Vera Lund studied and was born in Kiel.")
+    said = "The designer of the Grey Bridge was born in Kiel."
+    assert len(find_citations(said, [1, 2], [bridge, lund])) == 2

@@ -402,3 +402,29 @@ def test_a_sentence_that_has_another_value_states_nothing(answers: tuple[Answer,
 def answers() -> tuple[Answer, Answer]:
     one = Answer("q", "", "", "answered", (), Evidence(), (), 0.0)
     return one, replace(one, signals={"judged": 0.1})
+
+
+MAGAZINES = {
+    "Ribe Herald": "The Ribe Herald was a woman's magazine founded in Jutland in 1923.",
+    "Lund Post": "The Lund Post is a Swedish weekly magazine about boats and harbours.",
+    "Malmo Courier": "The Malmo Courier was a Swedish monthly magazine about gardens.",
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "written", "told"), [("Ribe Herald", "Yes", "no"), ("Malmo Courier", "Yes", "Yes")]
+)
+async def test_a_yes_about_two_things_is_compared_with_what_is_read_of_each(
+    open_filled: OpenFilled, other: str, written: str, told: str
+) -> None:
+    async def fill(base: KnowledgeBase) -> None:
+        pages = MAGAZINES.items()
+        await base.take(stream([document(n.lower(), text, title=n) for n, text in pages]))
+
+    sentence = {"text": "The Lund Post is a Swedish weekly magazine.", "sources": [1, 2, 3]}
+    reply = {"enough": True, "sentences": [sentence], "short": written, "missing": ""}
+    script = AgentScript({"answer": reply, "answer_graph": reply})
+    question = f"Are the Lund Post and the {other} both Swedish magazines?"
+    answer = await asking(await open_filled(fill))(script, question, recipe="steps")
+    assert answer.candidate == told
+    assert (answer.confidence < 0.5) == (told != written)

@@ -339,7 +339,7 @@ class GraphReader:
         if UNSUPPORTED in written.hints and self.give != "written":
             return await self._do_without(ctx, retriever, mode, written)
         if is_polar(ctx.question):
-            return await self._ask_whether(ctx, book, written, evidence)
+            return await self._ask_whether(ctx, book, retriever, written, evidence)
         if whole or broad:
             return written
         ranked = await self._read_spans(ctx, retriever, evidence)
@@ -378,15 +378,26 @@ class GraphReader:
         return replace(found, note="; ".join(filter(None, (why, how))))
 
     async def _ask_whether(
-        self, ctx: Context, book: Notebook, written: Answer, evidence: Evidence
+        self,
+        ctx: Context,
+        book: Notebook,
+        retriever: RecordingRetriever,
+        written: Answer,
+        evidence: Evidence,
     ) -> Answer:
-        """Compare a written yes or no with the sentence that says or denies it, if there is one."""
+        """Compare a written yes or no with the sentence that says or denies it, if there is one.
+
+        Of two things ("Are A and B both …?") no sentence does: each is read and compared by code.
+        """
         yes_or_no = written.candidate.casefold() in YES_NO
         if not yes_or_no or is_chinese(ctx.question):
             return written
         said = await confirm(ctx, evidence.chunks)
         if said is None:
-            return written
+            compares = self.rules and not (await make_rule_plan(replace(ctx, models=None))).simple
+            found = await self._answer_alone(ctx, retriever, "open", "") if compares else None
+            known = found is not None and found.computed and found.confidence >= _MIN_CONFIDENCE
+            return await self._opinion.compare(ctx, written, found) if found and known else written
         same = said.answer.casefold() == written.candidate.casefold()
         # A sentence in other words proves nothing against what a model reads in all of them.
         if DECIDED in said.signs and not same:

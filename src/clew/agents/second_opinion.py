@@ -35,6 +35,7 @@ LEAST_SURE = 0.5
 """As in reject mode: of what is read where the model finds too little."""
 _MIN_OPINION = 0.14  # a reader less sure than this finds no answer, which is a sign as well
 _LEAST_CHANCE, _MOST_ODDS = 0.0025, 6.0  # of a confidence, and its log odds
+_DISPUTED = 0.45  # confidence at most of a yes that is computed and a no that is written
 _READ_ALIKE = "no passage supports the sentences of the model; the same answer is read in one"
 _READ_THERE = "the model named the answer; it is read in the passage that is cited"
 
@@ -106,6 +107,20 @@ class SecondOpinion:
         heard = {**found.hints, "alone": found.confidence, "contested": 1.0}
         contested = await judge_answer(ctx, replace(found, hints=heard))
         return judged, contested
+
+    async def compare(self, ctx: Context, written: Answer, computed: Answer) -> Answer:
+        """Weigh a written yes or no against one that code computed from what it read of each thing.
+
+        Each thing has a citation of its own there, so where they differ it is given; neither is
+        sure then.
+        """
+        if same_answer(written.candidate, computed.candidate):
+            return written
+        if self.give == "written":
+            return await judge_answer(ctx, replace(written, hints={"against": computed.confidence}))
+        unsure = min(computed.confidence, _DISPUTED)
+        note = f"the model says “{written.candidate}”, what is read of each says otherwise"
+        return replace(computed, confidence=unsure, note=note)
 
     async def _doubt(self, ctx: Context, written: Answer, named: Answer, read: Answer) -> Answer:
         """Give what is read where the model finds no answer, if the reader is sure of it.

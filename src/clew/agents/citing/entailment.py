@@ -140,11 +140,12 @@ def parse_claim(sentence: str) -> Claim:
 
 def is_entailed(sentence: str, quotes: Sequence[Quote]) -> bool:
     """Whether the quotes together entail the sentence, as far as code can tell."""
+    claim = parse_claim(sentence)
     quotes = [own for quote in quotes for own in cut_quote(sentence, quote)]
+    quotes = _leave_out_unrelated(sentence, quotes)
     if not quotes:
         return False
     sentences = [one for quote in quotes for one in _split_sentences(quote)]
-    claim = parse_claim(sentence)
     if UNSPACED_CHAR.search(sentence):
         return any(_is_entailed_cjk(sentence, claim, one) for one in sentences)
     text = " ".join(quote.text for quote in quotes)
@@ -159,6 +160,35 @@ def is_entailed(sentence: str, quotes: Sequence[Quote]) -> bool:
         return True
     enough = len(claim.content & _stems_of_text(text)) >= _MIN_WORD_SHARE * len(claim.content)
     return enough and has_same_polarity(sentence, text)
+
+
+def _leave_out_unrelated(sentence: str, quotes: Sequence[Quote]) -> list[Quote]:
+    """Leave out quotes of pages that have nothing to do with the page of what a sentence names.
+
+    "N is a Swedish magazine" takes nothing from the page of another magazine. A page that names
+    that one, or is named there, counts: who designed the bridge, and where she was born.
+    """
+    related = [one for one in quotes if _names_page(sentence, one.passage.title)]
+    if not related:
+        return list(quotes)
+    rest = [one for one in quotes if one not in related]
+    while linked := [one for one in rest if any(_is_linked(one, other) for other in related)]:
+        related += linked
+        rest = [one for one in rest if one not in linked]
+    return [one for one in quotes if one in related]
+
+
+def _is_linked(one: Quote, other: Quote) -> bool:
+    """Whether both are of one page, or one of them names the other's page."""
+    pairs = ((one, other), (other, one))
+    return one.passage.id == other.passage.id or any(
+        _names_page(here.text, there.passage.title) for here, there in pairs
+    )
+
+
+def _names_page(text: str, title: str) -> bool:
+    words = name_key(strip_disambiguation(title)).split()
+    return bool(words) and set(words) <= set(name_key(text).split())
 
 
 def cut_quote(sentence: str, quote: Quote) -> list[Quote]:

@@ -27,6 +27,7 @@ import numpy as np
 
 from bench.answer_sets import RIGHT, SHARES, Asked, open_set, read_questions
 from bench.machine import read_jsonl, require_path
+from clew.agents.answering.backing import BACKED
 from clew.agents.core.confidence import (
     DEFAULT_THRESHOLD,
     JUDGED,
@@ -66,12 +67,12 @@ WRITTEN_RIDGE = 2.0
 WRITTEN_SIGNALS = (
     *("against", "agreed", "cited", "computed", "direct", "named"),
     *("understood", "unfit"),  # nearly alike on data sets: they keep the weights they have
-    *("kept", "unread"),
+    *("kept", "unread", BACKED),
 )
 # What a span is judged by that a model contradicts.
-CONTESTED_SIGNALS = ("alone", "lead", "moved")
+CONTESTED_SIGNALS = ("alone", "lead", "moved", BACKED)
 SUPPORTING = (
-    *("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood"),
+    *("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood", BACKED),
     *("told", "near", "cosine", "open", "sentence", "settled", JUDGED, DECIDED, "clear"),
 )
 OPPOSING = (
@@ -281,13 +282,20 @@ def fit_says_yes(rows: Rows, _: LogisticModel) -> LogisticModel:
 
 def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:
     """Fit the confidence of answers that a model wrote."""
-    return fit_supporting(rows, prior, WRITTEN_RIDGE, WRITTEN_SIGNALS)
+    fitted = fit_supporting(rows, prior, WRITTEN_RIDGE, WRITTEN_SIGNALS)
+    return keep_weight(fitted, prior, OTHER_SUBJECT)
 
 
-def fit_contested(rows: Rows, _: LogisticModel) -> LogisticModel:
+def keep_weight(fitted: LogisticModel, prior: LogisticModel, name: str) -> LogisticModel:
+    """Return what was fitted with a weight as it was, of a signal too seldom in the rows."""
+    return LogisticModel({**fitted.weights, name: prior.weights[name]}, fitted.bias)
+
+
+def fit_contested(rows: Rows, prior: LogisticModel) -> LogisticModel:
     """Fit the confidence of spans where a model wrote something else; it starts from nothing."""
     signals = [{name: row["signals"].get(name, 0.0) for name in CONTESTED_SIGNALS} for row in rows]
-    return fit_logistic(signals, [bool(row["right"]) for row in rows])
+    fitted = fit_logistic(signals, [bool(row["right"]) for row in rows])
+    return keep_weight(fitted, prior, OTHER_SUBJECT)
 
 
 def measure_answers(rows: Rows, model: LogisticModel) -> str:

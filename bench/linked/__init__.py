@@ -1,0 +1,1 @@
+"""Two small corpora with questions over two linked things, two halves, and what is not said."""

@@ -47,6 +47,7 @@ from clew.agents.reading.choose import (
 )
 from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.lists import may_be_several, wants_several
+from clew.agents.reading.measured import answers_other_measure
 from clew.agents.reading.spans import Reading, asked_words, compare_readings, read_passages
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
@@ -105,6 +106,8 @@ async def _judge(ctx: Context, answer: Answer) -> Answer:
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
         signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
+    if chat is None and answers_other_measure(asked, answer):
+        signals, confidence = {**signals, "other measure": 1.0}, min(confidence, MOST)
     if chat is None and confidence > _MOST_UNCLEAR and await stops_short(ctx, answer):
         signals, confidence = {**signals, "short": 1.0}, _MOST_UNCLEAR
     if chat is None and not signals["understood"]:

@@ -25,8 +25,8 @@ _NUMBER = re.compile(
     r"(?P<number>\d{1,3}(?:[, ]\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d+,\d{1,2}(?![\d,])"
     r"|\d+(?:\.\d+)?)"
     r"\s*(?P<scale>hundred|thousand|million|billion|trillion|百万|万|亿)?"
-    r"[\s-]*(?P<unit>square (?:kilomet(?:re|er)|met(?:re|er)|mile)s?|per cent|sq mi"
-    r"|[a-zA-Z]+[²2]?|%|°\s?[CF]\b|[℃℉]|[\u4e00-\u9fff]{1,2})?",
+    r"[\s-]*(?P<unit>(?:square|cubic) (?:kilomet(?:re|er)|met(?:re|er)|mile)s?|per cent|sq mi"
+    r"|[a-zA-Z]+[²2]?|%|°\s?[CF]\b|[℃℉]|平方(?:公里|米)|[\u4e00-\u9fff]{1,2})?",
     re.IGNORECASE,
 )
 # An exponent only as programs write it: "1E4" is more often a code.
@@ -94,6 +94,17 @@ def parse_quantity(text: str) -> Quantity | None:
             break
         whole = Quantity(whole.amount + part.amount, whole.dimension, whole.unit)
     return whole
+
+
+def find_amounts(text: str) -> list[tuple[int, int, Quantity]]:
+    """Return every number of a text in figures, where it begins and where its unit ends."""
+    found = []
+    for one in _NUMBER.finditer(text):
+        amount = _to_quantity(one)
+        end = one.end() if amount.dimension else max(one.end("number"), one.end("scale"))
+        begin = one.start("money") if one["money"] else one.start("number")
+        found.append((begin, end, amount))
+    return found
 
 
 def find_quantities(text: str) -> list[Quantity]:

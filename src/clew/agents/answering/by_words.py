@@ -16,6 +16,7 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.scratchpad import RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer
+from clew.agents.reading.measured import measures_only_other, measures_other
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -99,6 +100,7 @@ async def answer_by_words(
     terms, evidence = asked_terms(ctx.question), retrieval.evidence
     kind = find_kind(ctx.question)
     ranked = rank_sentences(terms, evidence.chunks, kind)
+    ranked.sort(key=lambda one: measures_only_other(ctx.question, [one.text]))
     note = explain_not_written(ctx, QUOTED_NOTE)
     if not ranked:
         return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)
@@ -264,6 +266,7 @@ def name_answer(sentence: Sentence, kind: str, question: str) -> str:
             return counted[0] if len(counted) == 1 else ""
         rest = drop_dates(text)
         found = [m for m in _NUMBER.finditer(rest) if not _is_part(rest, m, question)]
+        found = [m for m in found if not measures_other(question, rest, m.start())]
         numbers = [_trim_unit(m[0], question) for m in found]
         numbers = [n for n in numbers if n.split()[0] not in asked_terms(question)]
         numbers = [n for n in numbers if not _counts_other(n, question)]

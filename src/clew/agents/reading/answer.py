@@ -27,6 +27,7 @@ from clew.agents.reading.judged import (
     judge_texts,
     say_with_places,
 )
+from clew.agents.reading.measured import measures_other
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition, tells_other_end
@@ -251,6 +252,7 @@ def describe_rivals(
         is_other = contradicts_kind(question, one.text) or is_contradicted(question, names, told)
         is_other = is_other or bool(find_skipped(question, names, told.whole))
         is_other = is_other or tells_other_end(question, told.sentence, told.at)
+        is_other = is_other or measures_other(question, told.sentence, told.at)
         last = one.readings[-1]
         is_other = is_other or is_denied(question, last.passage, last.start, passages)
         said, bridge = say_candidate(one, names, passages), read_bridge(one, names, passages)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from clew.agents.citing.clauses import Clause, find_clause, find_verbs, is_of, titles_name
 from clew.agents.citing.entailment import to_stem
 from clew.agents.citing.support import mentions_name
+from clew.agents.reading.measured import measures_other
 from clew.agents.reading.spans import Reading, asked_words
 from clew.agents.rules.table import RuleTable, table_for
 from clew.text.countries import find_countries
@@ -66,6 +67,8 @@ def states_value(names: Sequence[str], reading: Reading, *, of_itself: bool) -> 
     """
     start, sentence = _find_sentence(reading)
     clause = find_clause(sentence, reading.start - start)
+    if measures_other(reading.question, sentence, reading.start - start):
+        return False
     if not _states_relation(names, reading, sentence, clause, reading.start - start):
         return False
     if not of_itself or not names or not _asks_value(reading.question):

@@ -30,6 +30,25 @@ class OperatorRule:
     ask: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredQuantity:
+    """What numbers measure, such as width, and the words that ask for it or say it."""
+
+    name: str
+    how: re.Pattern[str]
+    """What stands behind "how", or behind the number."""
+    nouns: re.Pattern[str]
+    """What stands before the number, or behind "in"."""
+    compared: re.Pattern[str]
+    """What stands behind a number that is only a difference: "5 m wider"."""
+    units: frozenset[str]
+    """The dimensions of such numbers."""
+    named: bool = False
+    """Whether a number is this only where a word says so."""
+    open: bool = False
+    """Whether numbers of other dimensions may tell it as well."""
+
+
 @dataclass(frozen=True)
 class RuleTable:
     """One language's table, its words compiled to patterns."""
@@ -52,6 +71,10 @@ class RuleTable:
     """Each kind of answer (date, number, person, place), with the words that ask for it."""
     measures: tuple[tuple[str, re.Pattern[str]], ...]
     """Each thing that numbers measure, with the words that ask for it."""
+    quantities: tuple[MeasuredQuantity, ...]
+    """What numbers measure."""
+    degree: re.Pattern[str]
+    """What stands before the word for what is measured: "how"."""
     sums: tuple[tuple[str, re.Pattern[str]], ...]
     """Words by which a number is a total, or a difference, of others."""
     columns: tuple[tuple[str, re.Pattern[str]], ...]
@@ -192,6 +215,19 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         shared=named("shared"),
         asks=named("asks"),
         measures=named("measures"),
+        quantities=tuple(
+            MeasuredQuantity(
+                name,
+                words(one["how"]),
+                words(one["nouns"]),
+                words(one.get("compared", ())),
+                frozenset(one["units"]),
+                named=one.get("named", False),
+                open=one.get("open", False),
+            )
+            for name, one in raw.get("quantities", {}).items()
+        ),
+        degree=re.compile(patterns.get("degree", _NEVER), re.IGNORECASE),
         sums=named("sums"),
         columns=named("columns"),
         links=words(raw.get("links", ())),

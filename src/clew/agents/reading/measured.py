@@ -1,0 +1,110 @@
+"""Tell what a number in a sentence measures: "412 metres long and 18 metres wide" has one width.
+
+A question for one measure is not answered by a number that its sentence says to be another, nor by
+one of another dimension; a width or a depth must be called so. What numbers measure stands in the
+table of the language (`rules/*.toml`).
+"""
+
+import re
+from collections.abc import Sequence
+
+from clew.agents.core.types import Answer
+from clew.agents.rules.table import MeasuredQuantity, RuleTable, table_for
+from clew.text.quantities import Quantity, find_amounts
+from clew.text.unicode import UNSPACED_CHAR
+
+_ADJACENT = re.compile(r"[\s-]*(?:(?:in|of|an|at)\s+)?")
+_ASKED_BEHIND = 4  # words behind a question word in which a noun says what is asked for
+_NEAR = 4  # characters before a number in which a script without spaces says what it measures
+
+
+def find_asked_quantity(question: str) -> MeasuredQuantity | None:
+    """Return what a question asks to be measured, by "how wide" or "what is the width"."""
+    table = table_for(question)
+    for degree in table.degree.finditer(question):
+        for one in table.quantities:
+            if one.how.match(question, degree.end()):
+                return one
+    asking = table.question_words.search(question)
+    if asking is None and not UNSPACED_CHAR.search(question):
+        return None
+    start = asking.end() if asking is not None else 0
+    words = [found.end() for found in re.finditer(r"\S+", question[start:])][:_ASKED_BEHIND]
+    end = start + words[-1] if words else start
+    if UNSPACED_CHAR.search(question):
+        start, end = 0, len(question)
+    found = ((one.nouns.search(question, start, end), one) for one in table.quantities)
+    named = [(match.start(), one) for match, one in found if match and len(match[0]) > 1]
+    return min(named, key=lambda pair: pair[0])[1] if named else None
+
+
+def measures_other(question: str, sentence: str, at: int) -> bool:
+    """Whether the number at a place of a sentence measures something else than is asked for."""
+    asked = find_asked_quantity(question)
+    amounts = find_amounts(sentence)
+    number = next((n for n, (_, end, _) in enumerate(amounts) if end > at >= 0), None)
+    if asked is None or number is None:
+        return False
+    said = find_said_quantity(table_for(question), sentence, amounts, number)
+    if said == asked.name:
+        return False
+    if said:
+        return True
+    dimension = amounts[number][2].dimension
+    if dimension and dimension not in asked.units:
+        return not asked.open
+    return asked.named
+
+
+def measures_only_other(question: str, texts: Sequence[str]) -> bool:
+    """Whether texts have numbers, all of which measure something else than is asked for."""
+    numbers = [(text, start) for text in texts for start, _, _ in find_amounts(text)]
+    return bool(numbers) and all(measures_other(question, text, at) for text, at in numbers)
+
+
+def answers_other_measure(question: str, answer: Answer) -> bool:
+    """Whether the number that an answer names, or every one it quotes, measures something else."""
+    if answer.computed:
+        return False
+    quotes, short = [one.quote for one in answer.citations], answer.candidate
+    holding = [one for one in quotes if short and short in one]
+    if any(map(str.isdigit, short)) and holding:
+        digit = next(at for at, char in enumerate(short) if char.isdigit())
+        return all(measures_other(question, one, one.find(short) + digit) for one in holding)
+    return measures_only_other(question, quotes)
+
+
+def find_said_quantity(
+    table: RuleTable, text: str, amounts: Sequence[tuple[int, int, Quantity]], number: int
+) -> str:
+    """Return what a text says that one of its amounts measures; "" if it does not say."""
+    _, end, amount = amounts[number]
+    behind, after = _ADJACENT.match(text, end), text[end : end + 1]
+    place = behind.end() if behind and (behind[0] or UNSPACED_CHAR.match(after)) else end
+    for one in table.quantities:
+        if one.compared.match(text, place):
+            return "difference"
+        fits = not amount.dimension or amount.dimension in one.units
+        if fits and (one.how.match(text, place) or one.nouns.match(text, place)):
+            return one.name
+    return _find_before(table, text, amounts, number)
+
+
+def _find_before(
+    table: RuleTable, text: str, amounts: Sequence[tuple[int, int, Quantity]], number: int
+) -> str:
+    """Return what the last noun between the amount before and this one says it to be."""
+    start, _, amount = amounts[number]
+    begin = amounts[number - 1][1] if number else 0
+    if begin and (behind := _ADJACENT.match(text, begin)):
+        own = (one.how.match(text, behind.end()) for one in table.quantities)
+        begin = next((match.end() for match in own if match), begin)
+    if UNSPACED_CHAR.search(text[:start]):
+        begin = max(begin, start - _NEAR)
+    found = [
+        (match.end(), one.name)
+        for one in table.quantities
+        if not amount.dimension or amount.dimension in one.units
+        for match in one.nouns.finditer(text, begin, start)
+    ]
+    return max(found)[1] if found else ""

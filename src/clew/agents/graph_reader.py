@@ -49,7 +49,7 @@ from clew.agents.core.messages import (
     explain_not_written,
     is_unknown,
 )
-from clew.agents.core.plan import Plan
+from clew.agents.core.plan import ARITHMETIC, Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
@@ -79,7 +79,7 @@ from clew.agents.reading.lists import (
     wants_several,
 )
 from clew.agents.reading.spans import can_read, same_answer
-from clew.agents.rule_planner import combine_notes, make_rule_plan
+from clew.agents.rule_planner import combine_notes, keep_stated, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner
 from clew.agents.second_opinion import SecondOpinion
@@ -177,6 +177,8 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         answer = await self._answer_whole(ctx, book, retriever, plan)
+        if plan.join is not None and plan.join.how in ARITHMETIC:
+            return keep_stated(ctx, plan, book, answer)
         return answer if plan.join is None or answer.computed else mark_undecided(answer)
 
     async def _answer_whole(

@@ -1,8 +1,13 @@
 """Plans without a model: two things that the table of operators compares, and Chinese chains."""
 
-from clew.agents.core.plan import Join, Plan
-from clew.agents.core.scratchpad import Note
+from clew.agents.answering.write import make_refusal
+from clew.agents.citing.support import mentions_name
+from clew.agents.core.plan import ARITHMETIC, Join, Plan
+from clew.agents.core.scratchpad import Note, Notebook
+from clew.agents.core.types import Answer
+from clew.agents.planning.arithmetic import compute
 from clew.agents.planning.compare_answers import combine_answers
+from clew.agents.rules.arithmetic import find_arithmetic
 from clew.agents.rules.chinese import plan_chinese
 from clew.agents.rules.operators import Comparison, find_comparison
 from clew.agents.rules.question_analysis import find_question_name_spans
@@ -19,7 +24,10 @@ async def make_rule_plan(ctx: Context) -> Plan:
         if is_chinese(asked):
             plan = plan_chinese(asked)
         else:
-            compared = find_comparison(asked, find_question_name_spans(ctx.view, asked))
+            names = find_question_name_spans(ctx.view, asked)
+            # A model adds up by itself, and its sums are checked.
+            computed = None if ctx.has("answer") else find_arithmetic(asked, names)
+            compared = computed or find_comparison(asked, names)
             if compared is not None and compared.how == "both" and ctx.has("answer"):
                 compared = None  # a model can be asked for yes or no, the reader only for a span
             plan = Plan((asked,)) if compared is None else plan_comparison(compared)
@@ -37,12 +45,28 @@ def plan_comparison(compared: Comparison) -> Plan:
     return Plan(tuple(questions), join)
 
 
+def keep_stated(ctx: Context, plan: Plan, book: Notebook, answer: Answer) -> Answer:
+    """Keep an answer to what code could not compute if one sentence says it of all the things.
+
+    Otherwise it is the value of one of them, and is refused with what is not said.
+    """
+    options = plan.join.options if plan.join is not None else ()
+    quotes = [one.quote for one in answer.citations]
+    if any(all(mentions_name(option, quote) for option in options) for quote in quotes):
+        return answer
+    unsaid = [note.question for note in book.notes if not note.has_answer]
+    reason = f"no passage answers: {unsaid[0]}" if unsaid else "no passage says what is compared"
+    return make_refusal(ctx, book.evidence(), reason)
+
+
 def combine_notes(plan: Plan, notes: dict[int, Note]) -> str:
     """Combine the notes of a plan: by its join, or the last question's answer."""
     answers = {
         number: note.name or note.answer for number, note in notes.items() if note.has_answer
     }
     join = plan.join
+    if join is not None and join.how in ARITHMETIC:
+        return compute(join, notes)
     if join is None:
         return answers.get(len(plan.questions), "")
     if join.how == "both":

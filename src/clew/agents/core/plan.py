@@ -6,8 +6,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 JoinKind = Literal[
-    "earlier", "later", "larger", "smaller", "same", "both", "longer life", "shorter life"
+    "earlier",
+    "later",
+    "larger",
+    "smaller",
+    "same",
+    "both",
+    "longer life",
+    "shorter life",
+    "sum",
+    "difference",
+    "shortfall",
+    "apart",
+    "years before",
+    "years after",
 ]
+ARITHMETIC = frozenset(("sum", "difference", "shortfall", "apart", "years before", "years after"))
+"""What is computed from values and is none of them: a total, or how much one exceeds another."""
 # "PERSON#7" and "[人物#7]" are names, as anonymised texts write them.
 _PLACEHOLDER = re.compile(
     r"(?:(?:Entity|实体)\s?|(?<![A-Za-z0-9]))#([0-9]{1,2})(?![0-9]*\])", re.IGNORECASE
@@ -22,7 +37,7 @@ class Join:
     question_numbers: tuple[tuple[int, ...], ...]
     options: tuple[str, ...]
     what: str = ""
-    """For "both": what each is asked to be."""
+    """For "both": what each is asked to be; for a difference: the unit asked for."""
     yes_no: bool = False
     """Whether it is asked if the first option wins, not which does."""
 

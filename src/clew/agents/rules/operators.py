@@ -191,6 +191,12 @@ def _fill_templates(rule: OperatorRule, rest: str, said: str, table: RuleTable) 
     return rule.ask
 
 
+def ask_event(rest: str, table: RuleTable) -> str:
+    """Return the question for the date that decides which of two things was earlier."""
+    said = table.question_words.sub(" ", table.fillers.sub(" ", rest))
+    return _event_question(rest, said, table)
+
+
 def _event_question(rest: str, said: str, table: RuleTable) -> str:
     event = next((name for name, words in table.events if words.search(rest)), "other")
     if table.ages.search(rest) and event in ("other", "released", "published", "founded", "built"):

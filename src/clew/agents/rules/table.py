@@ -35,6 +35,8 @@ class MeasuredQuantity:
     """What numbers measure, such as width, and the words that ask for it or say it."""
 
     name: str
+    base: str
+    """The word that asks for it behind "how"."""
     how: re.Pattern[str]
     """What stands behind "how", or behind the number."""
     nouns: re.Pattern[str]
@@ -71,6 +73,10 @@ class RuleTable:
     """Each kind of answer (date, number, person, place), with the words that ask for it."""
     measures: tuple[tuple[str, re.Pattern[str]], ...]
     """Each thing that numbers measure, with the words that ask for it."""
+    combined: re.Pattern[str]
+    """Words that ask for the total of several things."""
+    difference: re.Pattern[str]
+    """What asks by how much two things differ."""
     quantities: tuple[MeasuredQuantity, ...]
     """What numbers measure."""
     degree: re.Pattern[str]
@@ -215,9 +221,12 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         shared=named("shared"),
         asks=named("asks"),
         measures=named("measures"),
+        combined=words(raw.get("combined", ())),
+        difference=re.compile(patterns.get("difference", _NEVER), re.IGNORECASE),
         quantities=tuple(
             MeasuredQuantity(
                 name,
+                next(iter(one["how"]), ""),
                 words(one["how"]),
                 words(one["nouns"]),
                 words(one.get("compared", ())),

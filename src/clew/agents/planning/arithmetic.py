@@ -1,0 +1,86 @@
+"""Compute totals and differences of values that were read, each from its cited sentence."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from clew.agents.core.plan import ARITHMETIC, Join
+from clew.agents.core.scratchpad import Note
+from clew.text.dates import DateParts, days_between, parse_date, years_between
+from clew.text.quantities import Quantity, find_amounts, parse_quantity
+from clew.text.unicode import UNSPACED_CHAR
+
+Measured = tuple[Quantity, str]
+"""An amount, and its unit as it is written."""
+_DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"[\d\s.,]*\d(?:\s*(?:hundred|thousand|million|billion|trillion|万|亿))?", re.I)
+_FIGURES = 4  # of a result where units were converted
+
+
+def compute(join: Join, notes: Mapping[int, Note]) -> str:
+    """Return the result that a join asks for; "" where a value is missing or they do not go
+    together.
+    """
+    values = [notes.get(numbers[0]) for numbers in join.question_numbers]
+    known = [note for note in values if note is not None and note.has_answer]
+    if join.how not in ARITHMETIC or len(known) < len(values):
+        return ""
+    if join.how in ("years before", "years after"):
+        return _count_between(join, [parse_date(note.answer) for note in known])
+    amounts = [read_amount(note) for note in known]
+    found = [one for one in amounts if one is not None]
+    if len(found) < len(amounts) or not _go_together(found):
+        return ""
+    if join.how == "sum":
+        return format_amount(sum(one.amount for one, _ in found), found)
+    more = found[0][0].amount - found[1][0].amount
+    more = abs(more) if join.how == "apart" else -more if join.how == "shortfall" else more
+    # The question takes it to be the other way round: then no number answers it.
+    return format_amount(more, found) if more >= 0 else ""
+
+
+def read_amount(note: Note) -> Measured | None:
+    """Return the amount of a note and its unit as it is written, also where only the number was
+    read.
+    """
+    digit, at = _DIGIT.search(note.answer), note.quote.find(note.answer)
+    whole = parse_quantity(note.answer)
+    if digit is None or at < 0:
+        return (whole, "") if whole is not None else None
+    place = at + digit.start()
+    for start, end, one in find_amounts(note.quote):
+        if start <= place < end:
+            compound = whole is not None and whole.dimension and whole.amount != one.amount
+            amount = whole if compound and whole is not None else one  # "6 ft 2 in"
+            return amount, _NUMBER.sub("", note.quote[start:end], count=1).strip()
+    return (whole, "") if whole is not None else None
+
+
+def _go_together(amounts: Sequence[Measured]) -> bool:
+    """Whether amounts are of one dimension, and count nothing different."""
+    nouns = {one.noun for one, _ in amounts if one.noun}
+    return len({one.dimension for one, _ in amounts}) == 1 and len(nouns) <= 1
+
+
+def format_amount(amount: float, amounts: Sequence[Measured]) -> str:
+    """Write a result in the unit of the first amount; converted ones are rounded."""
+    like, written = amounts[0]
+    number = amount / like.factor
+    if len({one.unit for one, _ in amounts}) > 1:
+        number = float(f"{number:.{_FIGURES}g}")
+    text = str(Quantity(number))
+    if like.dimension.startswith("money"):
+        return str(Quantity(amount, like.dimension, like.unit))
+    return f"{text}{'' if UNSPACED_CHAR.match(written) else ' '}{written}".strip()
+
+
+def _count_between(join: Join, dates: Sequence[DateParts | None]) -> str:
+    """Return the years or days from one date to the other."""
+    one, other = dates
+    if one is None or other is None:
+        return ""
+    earlier, later = (one, other) if join.how == "years before" else (other, one)
+    if join.what.startswith("day"):
+        days = days_between(earlier, later)
+        return "" if days is None or days < 0 else f"{days:,} days"
+    years = years_between(earlier, later)
+    return f"{years} years" if years >= 0 else ""

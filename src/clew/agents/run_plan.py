@@ -102,6 +102,8 @@ class PlanRunner:
         async with ctx.step(f"{self.channel or 'sub'}-question", query) as step:
             note = await self.look_up(step.ctx, query)
             step.output = note.answer or "unknown"
+        for hop in note.hops:
+            self.book.add(hop)
         self.book.add(note)
         return note
 
@@ -120,6 +122,7 @@ class PlanRunner:
         note = Note(question)
         if self.use_spans:
             note = await self._read_spans(ctx, question, retrieval.evidence.chunks)
+            note = replace(note, hops=())  # a model is shown the answer with its own quote
         if not note.has_answer or note.probability < _SURE_SPAN:
             # Facts are short: all of them fit.
             near_first = not page.has_graph or (self.near and page.has_passages)
@@ -197,7 +200,8 @@ def _note_best(question: str, ranked: Sequence[RankedCandidate]) -> Note:
     """Make a note of the best candidate, if it is likely at all."""
     if not ranked or ranked[0].probability < _MIN_SPAN:
         return Note(question)
-    return replace(ranked[0].notes(question)[-1], probability=ranked[0].probability)
+    *hops, last = ranked[0].notes(question)
+    return replace(last, probability=ranked[0].probability, hops=tuple(hops))
 
 
 def _find_full_name(note: Note, passages: Sequence[Passage]) -> str:

@@ -70,6 +70,8 @@ class Note:
     """How likely the answer is, where it was read as a span."""
     signs: Mapping[str, float] = field(default_factory=dict)
     """What speaks for a yes or no, for its confidence."""
+    hops: tuple["Note", ...] = ()
+    """What was read on the way to the answer, where it was read along a chain."""
 
     @property
     def has_answer(self) -> bool:

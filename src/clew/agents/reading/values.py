@@ -16,7 +16,7 @@ from clew.agents.reading.spans import Reading, asked_words
 from clew.agents.rules.table import RuleTable, table_for
 from clew.text.countries import find_countries
 from clew.text.dates import parse_date
-from clew.text.quantities import parse_quantity
+from clew.text.quantities import Quantity, find_amounts, is_people, parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 
@@ -27,6 +27,7 @@ _ENDING = frozenset(
     map(to_stem, "end ends ended ending expire finish terminate lapse until".split())
 )
 _DATE_CHARS = 20  # of a date, at most
+_PEOPLE = "people"  # the noun of all numbers of people
 _COUNTRY = to_stem("nationality")
 _LOCATED = to_stem("located")
 _BEING = frozenset("is are was were lies stands".split())
@@ -119,7 +120,9 @@ def _states_relation(
         return _states_place(said)
     told = {to_stem(word) for word in split_words(said)}
     if kind == "number" or asked & _DIMENSIONS.keys():
-        return _states_number(asked, told, reading.text)
+        found = _read_amount(reading, sentence, at)
+        people = found is not None and found.noun == _PEOPLE and any(map(is_people, words))
+        return people or _states_number(asked, told, found)
     if asked == {_COUNTRY}:
         return bool(find_countries(split_words(reading.text))[0])
     return True
@@ -192,9 +195,17 @@ def _find_life(sentence: str, clause: Clause, at: int) -> str:
     return _BORN if _BIRTH_MARK.search(said[:place]) else "neither"
 
 
-def _states_number(asked: set[str], told: set[str], text: str) -> bool:
+def _read_amount(reading: Reading, sentence: str, at: int) -> Quantity | None:
+    """Return the amount that is read, with the unit or noun behind it in its sentence."""
+    found = parse_quantity(reading.text)
+    if found is None or found.dimension or found.noun:
+        return found
+    last = at + len(reading.text)
+    return next((one for a, b, one in find_amounts(sentence) if at <= a < last), found)
+
+
+def _states_number(asked: set[str], told: set[str], found: Quantity | None) -> bool:
     """Whether a number measures what is asked for, or stands beside the word for it."""
-    found = parse_quantity(text)
     if found is None:
         return False
     fitting = [one for word in asked for one in _DIMENSIONS.get(word, ())]

@@ -9,14 +9,13 @@ import re
 from collections.abc import Sequence
 
 from clew.agents.core.plan import JoinKind
-from clew.agents.rules.operators import Comparison, Spans, ask_event, is_polar
+from clew.agents.rules.operators import Comparison, Spans, ask_event, find_base, is_polar
 from clew.agents.rules.table import RuleTable, table_for
 
 _JOINED = re.compile(r"\s*(?:,|,?\s*(?:\band\b|&|\bas\s+well\s+as\b))\s*(?:the\s+)?", re.I)
 _THAN = re.compile(r"\bthan\s+(?:(?:the|that|those|of|in|on|at)\s+)*$", re.IGNORECASE)
 _PLURAL_VERBS = ((r"\bdo(?=\s+(?:the\s+)?\{x\})", "does"), (r"\bare(?=\s+(?:the\s+)?\{x\})", "is"))
 _NAMED = re.compile(r"\W*what\s+(?:is|was|are|were)\s+the\s", re.IGNORECASE)
-_CUT_E = re.compile(r"(?<![aeiou])[aeiou][bcdfgkmnpstvz]$|rg$")  # "wid" of "wider", not "deep"
 _PERIODS = frozenset("year day".split())
 _QUANTIFIERS = frozenset("more less fewer".split())
 _X = "{x}"
@@ -102,16 +101,6 @@ def _ask_degree(found: re.Match[str], word: str, table: RuleTable, *, less: bool
         if one.compared.fullmatch(word) and (less or not one.how.fullmatch(base)):
             return f"how {one.base} "
     return f"how {base} "
-
-
-def find_base(word: str) -> str:
-    """Return the adjective of which a word is the comparative: "older" is of "old"."""
-    stem = word.lower().removesuffix("er")
-    if stem.endswith("i"):
-        return f"{stem[:-1]}y"
-    if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "ls":
-        return stem[:-1]
-    return f"{stem}e" if _CUT_E.search(stem) else stem
 
 
 def _ask_apart(

@@ -16,8 +16,16 @@ from clew.text.unicode import split_words
 
 Spans = Sequence[tuple[int, int]]
 _MAX_WORDS_BETWEEN = 5  # words between the two things, connector included
+_MAX_WORDS_TO_OTHER = 9  # "Was the founder of A born earlier than the founder of B?"
 _MAX_OPERATOR_CHARS = 600  # characters; a longer question is no comparison of two things
 _YEAR = re.compile(r"\b\d{3,4}\b")
+_COMPARED = re.compile(r"\s+(?P<noun>(?!than\b)[a-z-]+(?:\s+(?!than\b|or\b)[a-z-]+)*)", re.IGNORECASE)
+_QUANTIFIERS = frozenset("more most fewer fewest less least".split())
+_ARTICLES = frozenset("the a an".split())
+_BEING = frozenset("is was are were".split())
+_PLURALS = frozenset("people children men women".split())
+_HAVING = frozenset("has have had with".split())
+_CUT_E = re.compile(r"(?<![aeiou])[aeiou][bcdfgkmnpstvz]$|rg$")  # "wid" of "wider", not "deep"
 _LIFE = re.compile(r"\([^()]*\d{3,4}\s*[–-][^()]*\d{3,4}[^()]*\)")  # "(1849 – 1921)"
 _VERB_ENDS = ("ed", "built", "written", "begun")
 _RAW_PAIR = re.compile(r"[,:]\s*(?P<a>[^,:?]+?)\s+or\s+(?P<b>[^,:?]+?)\s*\?*$", re.IGNORECASE)
@@ -56,6 +64,8 @@ def find_comparison(question: str, names: Spans) -> Comparison | None:
         return None
     templates = _fill_templates(rule, rest, said, table)
     about = _find_role(said, rule, table)
+    if not about and (about := _find_compared_person(rest, rule)) and table.ages.search(rest):
+        templates = (table.event_questions["born"],)
     questions = tuple(
         tuple(template.replace("{x}", f"{about}{option}") for template in templates)
         for option in options
@@ -95,7 +105,8 @@ def _find_pair(
     for a, b in reversed(list(zip(spans, spans[1:], strict=False))):
         between = question[a[1] : b[0]]
         joined = table.connectors.search(between) or (polar and _find_order(between, table))
-        if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
+        most = _MAX_WORDS_TO_OTHER if joined and joined[0].lower() == "than" else _MAX_WORDS_BETWEEN
+        if joined and len(between.split()) <= most:
             return (a, b), joined[0].lower()
     # "A, B: which of the two is older?"
     compares = any(rule.words.search(question) for rule in table.operators)
@@ -168,6 +179,17 @@ def _strip_operator(rest: str, rule: OperatorRule, table: RuleTable) -> str:
     return " ".join(word for word in re.findall(r"[\w'’-]+", plain))
 
 
+def _find_compared_person(rest: str, rule: OperatorRule) -> str:
+    """Return "the engineer of " where not the things are older, but those who did something to
+    them: "designed by the older engineer".
+    """
+    match = rule.words.search(rest) if rule.how in ("earlier", "later") else None
+    before = split_words(rest[: match.start()]) if match else []
+    led = [word for word in before if word not in _ARTICLES][-1:]
+    found = _COMPARED.match(rest[match.end() :]) if match and led == ["by"] else None
+    return f"the {found['noun'].split()[0]} of " if found else ""
+
+
 def _find_role(said: str, rule: OperatorRule, table: RuleTable) -> str:
     """Return "the director of " where the value is asked of something of the option."""
     if rule.how == "both":
@@ -180,6 +202,8 @@ def _fill_templates(rule: OperatorRule, rest: str, said: str, table: RuleTable) 
     """Return the questions for a value, with `{x}` for the thing."""
     if "{event}" in rule.ask[0]:
         return (_event_question(rest, said, table),)
+    if "{size}" in rule.ask[0] and (asked := _ask_amount(rest, rule, table)):
+        return (asked,)
     if "{size}" in rule.ask[0]:
         asked = next((text for text, words in table.sizes if words.search(rest)), "")
         return (f"{asked or _count_question(said)} {{x}}?",)
@@ -208,6 +232,46 @@ def _event_question(rest: str, said: str, table: RuleTable) -> str:
         event = "other"  # asked by the question's own word
     question = table.event_questions[event]
     return question.replace("{verb}", verbs[-1] if verbs else "").replace(" ?", "?")
+
+
+def _ask_amount(rest: str, rule: OperatorRule, table: RuleTable) -> str:
+    """Return how a value is asked by the question's own verb or noun; "" by the table.
+
+    "Which company employs fewer people" compares what each employs, and "Which has the higher dam"
+    the dams.
+    """
+    match = rule.words.search(rest)
+    found = _COMPARED.match(rest[match.end() :]) if match else None
+    if match is None or found is None:
+        return ""
+    before = [word for word in split_words(rest[: match.start()]) if word not in _ARTICLES]
+    verb, noun = before[-1] if before else "", " ".join(found["noun"].split())
+    known = any(words.search(noun) for _, words in table.sizes)
+    if match[0].lower() not in _QUANTIFIERS:
+        asks = verb in _HAVING and not known
+        return f"How {find_base(match[0])} is the {noun} of {{x}}?" if asks else ""
+    if verb in _BEING and not known:  # "Which is more powerful?"
+        return f"How {noun} is {{x}}?"
+    helping = [word for word in (*before[:1], *before[-2:-1]) if table.auxiliaries.fullmatch(word)]
+    if len(before) < 2 or verb in _HAVING or (table.auxiliaries.fullmatch(verb) and not helping):
+        return ""
+    much = "many" if noun.endswith("s") or noun in _PLURALS else "much"
+    return f"How {much} {noun} {helping[0] if helping else 'does'} {{x}} {_to_base(verb)}?"
+
+
+def _to_base(verb: str) -> str:
+    """Return the verb of a form with "s"; any other form as it is."""
+    return verb[:-1] if re.search(r"[^su]s$", verb) else verb
+
+
+def find_base(word: str) -> str:
+    """Return the adjective of which a word is the comparative: "heavier" is of "heavy"."""
+    stem = word.lower().removesuffix("er")
+    if stem.endswith("i"):
+        return f"{stem[:-1]}y"
+    if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "ls":
+        return stem[:-1]
+    return f"{stem}e" if _CUT_E.search(stem) else stem
 
 
 def _count_question(said: str) -> str:

@@ -32,7 +32,12 @@ from clew.agents.answering.finish import (
     note_failures,
     run_with_fallback,
 )
-from clew.agents.answering.parts import join_parts, split_questions
+from clew.agents.answering.parts import (
+    join_parts,
+    refuse_unsure_halves,
+    split_halves,
+    split_questions,
+)
 from clew.agents.answering.quote_block import quote_block
 from clew.agents.answering.write import (
     TOO_LONG,
@@ -140,13 +145,14 @@ class GraphReader:
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         # What only addresses the reader makes no question of yes or no: "Do you know who …?"
-        parts = split_questions(await leave_out_courtesy(ctx, ctx.question))
+        plain = await leave_out_courtesy(ctx, ctx.question)
+        parts = split_questions(plain)
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:
-            plain = replace(ctx, question=parts[0])
-            answer = await self._answer_one(plain, book, retriever, mode)
-            judged = bool(answer.signals) or plain.question == ctx.question
-            return answer if judged else await judge_answer(plain, answer)
+            asked = replace(ctx, question=parts[0])
+            answer = await self._answer_one(asked, book, retriever, mode)
+            judged = bool(answer.signals) or asked.question == ctx.question
+            return answer if judged else await judge_answer(asked, answer)
         answers, turns = list[Answer](), list[ConversationTurn]()
         for part in parts:
             own = Notebook()
@@ -160,6 +166,8 @@ class GraphReader:
                 book.add(retrieval)
             for note in own.notes:
                 book.add(note)
+        if not ctx.has("answer") and parts == split_halves(plain):
+            answers = refuse_unsure_halves(ctx, answers)
         return join_parts(ctx.question, book.evidence(), answers)
 
     async def _answer_one(

@@ -1,6 +1,7 @@
 """Run a plan: independent sub-questions concurrently, dependent ones in order."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -37,6 +38,8 @@ from clew.types import Passage
 
 _RAW_TOKENS = 400  # of an unrefined page that a note carries
 _SURE_SPAN = 0.8  # probability from which a span needs no model
+# "When was the engineer of N born?": whatever N is, it was not born.
+_LIFE_OF_OTHER = re.compile(r"when (?:was|did) the [\w ]+ of .* (?:born|die)\?", re.IGNORECASE)
 _MIN_SPAN = 0.05  # probability below which a span is no answer
 
 
@@ -149,7 +152,8 @@ class PlanRunner:
             place = find_chinese_answer(question, passages)
             return note_span(question, *place) if place else Note(question)
         # The page about "the director of N" need not mention N; that about N does.
-        of_itself = table_for(question).roles.search(question) is None
+        table = table_for(question)
+        of_itself = not (table.roles.search(question) or _LIFE_OF_OTHER.match(question))
         follow = Follower(hops=1, beam=1)
 
         def keeps(one: Candidate) -> bool:

@@ -39,6 +39,7 @@ from clew.types import Citation, Passage
 
 _FORM = 0.9  # from which two words are forms of one
 _REFERS = re.compile(r"\b(?:he|she|it|they|his|her|its|their)\b", re.IGNORECASE)
+_DEFINITE = re.compile(r"\W*(?:the|this|that)\s+[a-z]", re.IGNORECASE)
 _DOES = r"\b(?:did|does|do|has|had|have)\s+(?:the\s+)?{}\s+(?:ever\s+|first\s+)?(?P<verb>[a-z]+)"
 _PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been|being|by)\b", re.IGNORECASE)
 # What one does with another, the other does as well: "When did N marry?"
@@ -71,6 +72,8 @@ async def find_other_subject(
     led = " ".join(one.quote for one in answer.citations if one is not last)
     near = Told(sentence, 0, f"{home.text[:start]} {led}")
     own = stem_words(known[0]) | _find_apposition(question, known[0], near.around)
+    pages = " ".join(one.text for one in answer.evidence.chunks)
+    own |= _list_sorts(question, known[0], pages)  # "the town of N", of which a page says so
     rest = {word: 1.0 for word in list_words(question, answer.candidate) if word not in own}
     sorts = _list_sorts(question, strip_disambiguation(home.title), near.whole)
     if rest.keys() & (sorts | stem_words(led)):
@@ -102,10 +105,12 @@ def _is_of_other(ctx: Context, name: str, home: Passage, start: int, clause: Cla
         return False
     if has_other_name(clause.subject, name):
         return True
+    said = home.text[start + clause.start : start + clause.end]
     other = strip_disambiguation(find_antecedent(home, start))
     known = bool(other) and bool(len(ctx.view.find_by_name_or_alias(other)))
     named = mentions_name(strip_disambiguation(home.title), home.text)
-    refers = _REFERS.search(home.text[start + clause.start : start + clause.end])
+    # "The company was founded by N", on the page of a company.
+    refers = _REFERS.search(said) or _DEFINITE.match(clause.subject)
     return refers is not None and (known or named)
 
 

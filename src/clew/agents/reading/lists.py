@@ -21,7 +21,7 @@ from clew.agents.reading.spans import (
     read_passages,
     same_answer,
 )
-from clew.agents.rules.asked_noun import find_asked_phrase
+from clew.agents.rules.asked_noun import find_asked_phrase, is_verb_behind
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.asked_form import read_form
@@ -74,7 +74,7 @@ def wants_several(question: str) -> bool:
     found = _PLURAL.match(asked)
     noun = (find_asked_phrase(asked).head or found["noun"].lower()) if found else ""
     plural = noun.endswith("s") and not noun.endswith(_SINGULAR_ENDS)
-    return plural and table.auxiliaries.fullmatch(noun) is None
+    return plural and not table.auxiliaries.fullmatch(noun) and not is_verb_behind(asked, noun)
 
 
 def may_be_several(question: str) -> bool:

@@ -75,5 +75,5 @@ def combine_notes(plan: Plan, notes: dict[int, Note]) -> str:
     short = combine_answers(join, answers)
     if not short or not join.yes_no:
         return short
-    table = table_for(" ".join(join.options))
+    table = table_for(plan.questions[0])
     return table.yes if short == join.options[0] else table.no

@@ -22,6 +22,7 @@ from clew.agents.core.types import run_concurrently
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, load_rank
 from clew.agents.reading.choose import Candidate
 from clew.agents.reading.follow import Follower
+from clew.agents.reading.measured import find_measured
 from clew.agents.reading.values import states_value
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import settle_event
@@ -34,6 +35,7 @@ from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.options import split_options
 from clew.text.sentences import sentence_spans
+from clew.text.word_forms import is_read_language
 from clew.types import Passage
 
 _RAW_TOKENS = 400  # of an unrefined page that a note carries
@@ -150,6 +152,9 @@ class PlanRunner:
         """Read the answer without a model, following one bridge where the question has one."""
         if is_chinese(question):
             place = find_chinese_answer(question, passages)
+            return note_span(question, *place) if place else Note(question)
+        if not is_read_language(ctx.question):
+            place = find_measured(question, find_names(ctx.view, question), passages)
             return note_span(question, *place) if place else Note(question)
         # The page about "the director of N" need not mention N; that about N does.
         table = table_for(question)

@@ -10,14 +10,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, overlaps
-from clew.agents.answering.write import make_answer, make_refusal
+from clew.agents.answering.extractive import (
+    QUOTED_NOTE,
+    format_quotes,
+    note_span,
+    overlaps,
+)
+from clew.agents.answering.write import make_answer, make_refusal, quote_chain
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.scratchpad import RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer
-from clew.agents.reading.measured import measures_only_other, measures_other
-from clew.agents.rules.question_analysis import find_wanted_block
+from clew.agents.reading.measured import find_measured, measures_only_other, measures_other
+from clew.agents.rules.question_analysis import find_names, find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.text.name_spans import find_capitalised_runs
@@ -101,6 +106,11 @@ async def answer_by_words(
     kind = find_kind(ctx.question)
     ranked = rank_sentences(terms, evidence.chunks, kind)
     ranked.sort(key=lambda one: measures_only_other(ctx.question, [one.text]))
+    place = find_measured(ctx.question, find_names(ctx.view, ctx.question), evidence.chunks)
+    if place is not None:
+        measured = note_span(ctx.question, *place)
+        answer = quote_chain(ctx, evidence, [measured], measured.answer)
+        return replace(answer, support=1.0)
     note = explain_not_written(ctx, QUOTED_NOTE)
     if not ranked:
         return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)

@@ -15,7 +15,7 @@ CANDIDATE_LABEL = "Best-supported candidate:"
 """Label of the candidate in an answer without a model; it claims nothing."""
 UNSUPPORTED_MARK = "(not supported by the evidence)"
 YES, NO = "Yes", "No"
-YES_NO = ("yes", "no", "是", "否")
+YES_NO = ("yes", "no", "是", "否", "ja", "nein")
 OWN_KNOWLEDGE_MARK = "(from the model's own knowledge, not from the documents)"
 CLOSEST_HEAD = "The closest passages are:"
 """The line before quotes that do not answer what was asked."""

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from clew.agents.core.plan import ARITHMETIC, Join
 from clew.agents.core.scratchpad import Note
 from clew.text.dates import DateParts, days_between, parse_date, years_between
+from clew.text.language import is_chinese
 from clew.text.quantities import Quantity, find_amounts, parse_quantity
 from clew.text.unicode import UNSPACED_CHAR
 
 Measured = tuple[Quantity, str]
 """An amount, and its unit as it is written."""
 _DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"[\d\s.,]*\d(?:\s*(?:hundred|thousand|million|billion|trillion|万|亿))?", re.I)
+_NUMBER = re.compile(
+    r"[\d\s.,]*\d(?:\s*(?:hundred|thousand|million|billion|trillion|万|亿))?", re.I
+)
 _FIGURES = 4  # of a result where units were converted
 
 
@@ -83,4 +86,5 @@ def _count_between(join: Join, dates: Sequence[DateParts | None]) -> str:
         days = days_between(earlier, later)
         return "" if days is None or days < 0 else f"{days:,} days"
     years = years_between(earlier, later)
-    return f"{years} years" if years >= 0 else ""
+    unit = "年" if is_chinese("".join(join.options)) else " years"
+    return f"{years}{unit}" if years >= 0 else ""

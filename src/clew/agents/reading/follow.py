@@ -277,7 +277,9 @@ def _find_starts(question: str, start: int, others: Sequence[tuple[int, int]]) -
 
 def _is_asked_verb(question: str, word: str) -> bool:
     """Whether a word is the verb of "Which river flows through N?": no name begins with it."""
-    plural = re.compile(rf"\b(?:which|what)\s+(?:[a-z]+[^s\W]\s+)?{re.escape(word)}\b", re.IGNORECASE)
+    plural = re.compile(
+        rf"\b(?:which|what)\s+(?:[a-z]+[^s\W]\s+)?{re.escape(word)}\b", re.IGNORECASE
+    )
     return word.endswith("s") and bool(plural.search(question)) and is_verb_behind(question, word)
 
 

@@ -8,11 +8,16 @@ table of the language (`rules/*.toml`).
 import re
 from collections.abc import Sequence
 
+from clew.agents.citing.support import has_title, mentions_name
 from clew.agents.core.types import Answer
 from clew.agents.rules.table import MeasuredQuantity, RuleTable, table_for
 from clew.text.quantities import Quantity, find_amounts
+from clew.text.sentences import sentence_spans
 from clew.text.unicode import UNSPACED_CHAR
+from clew.text.word_forms import is_function_word
+from clew.types import Passage
 
+Span = tuple[int, int]
 _ADJACENT = re.compile(r"[\s-]*(?:(?:in|of|an|at)\s+)?")
 _ASKED_BEHIND = 4  # words behind a question word in which a noun says what is asked for
 _NEAR = 4  # characters before a number in which a script without spaces says what it measures
@@ -72,6 +77,38 @@ def answers_other_measure(question: str, answer: Answer) -> bool:
         digit = next(at for at, char in enumerate(short) if char.isdigit())
         return all(measures_other(question, one, one.find(short) + digit) for one in holding)
     return measures_only_other(question, quotes)
+
+
+def find_measured(
+    question: str, names: Sequence[str], passages: Sequence[Passage]
+) -> tuple[Passage, Span] | None:
+    """Return the amount of what a question asks to be measured, said of one of its names.
+
+    It stands on the page of the name, or in a sentence that mentions it.
+    """
+    asked, table = find_asked_quantity(question), table_for(question)
+    if asked is None:
+        return None
+    names = [*names, *(name.partition(" ")[2] for name in names if _begins_small(name))]
+    for passage in passages:
+        own = any(has_title(passage, name) for name in names)
+        for start, end in sentence_spans(passage.text):
+            sentence = passage.text[start:end]
+            if not own and not any(mentions_name(name, sentence) for name in names):
+                continue
+            amounts = find_amounts(sentence)
+            for number, (first, last, amount) in enumerate(amounts):
+                said = find_said_quantity(table, sentence, amounts, number)
+                bare = not said and not asked.named and amount.dimension in asked.units
+                if bare or said == asked.name:
+                    return passage, (start + first, start + last)
+    return None
+
+
+def _begins_small(name: str) -> bool:
+    """Whether a name has an article: "die Saarbrücke"."""
+    first, _, rest = name.partition(" ")
+    return bool(rest) and is_function_word(first)
 
 
 def find_said_quantity(

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from clew.agents.core.plan import JoinKind
 from clew.agents.rules.operators import Comparison, Spans, ask_event, find_base, is_polar
 from clew.agents.rules.table import RuleTable, table_for
+from clew.text.word_forms import question_language
 
 _JOINED = re.compile(r"\s*(?:,|,?\s*(?:\band\b|&|\bas\s+well\s+as\b))\s*(?:the\s+)?", re.I)
-_THAN = re.compile(r"\bthan\s+(?:(?:the|that|those|of|in|on|at)\s+)*$", re.IGNORECASE)
 _PLURAL_VERBS = ((r"\bdo(?=\s+(?:the\s+)?\{x\})", "does"), (r"\bare(?=\s+(?:the\s+)?\{x\})", "is"))
 _NAMED = re.compile(r"\W*what\s+(?:is|was|are|were)\s+the\s", re.IGNORECASE)
 _PERIODS = frozenset("year day".split())
@@ -74,33 +74,34 @@ def _find_difference(question: str, names: Spans, table: RuleTable) -> Compariso
         if (found["unit"] or "year").strip().rstrip("s") not in _PERIODS:
             return None
         return _ask_dates(question, (a, b), found, how, table)
-    than = [span for span in (a, b) if _THAN.search(question[: span[0]])]
+    than = [span for span in (a, b) if table.than.search(question[: span[0]])]
     if len(than) != 1:
         return None
     other, one = than[0], b if than[0] == a else a
-    opens = _THAN.search(question[: other[0]])
+    opens = table.than.search(question[: other[0]])
     cut = (opens.start() if opens else other[0], other[1])
     degree = _ask_degree(found, word, table, less=how == "smaller")
-    pieces = sorted(((*one, _X), (*cut, " "), (*found.span(), degree)))
+    pieces = sorted(((*one, _X), (*cut, " "), (*found.span(), f"how {degree} ")))
     template = question
     for start, end, text in reversed(pieces):
         template = template[:start] + text + template[end:]
-    if any(left[1] > right[0] for left, right in zip(pieces, pieces[1:], strict=False)):
-        template = f"{degree}is {_X}?"  # "By how much is A longer than B?"
+    crossing = any(left[1] > right[0] for left, right in zip(pieces, pieces[1:], strict=False))
+    if crossing or question_language(question) != "en":  # "By how much is A longer than B?"
+        template = table.measured.replace("{how}", degree)
     options = (question[slice(*one)].strip(), question[slice(*other)].strip())
     kind: JoinKind = "shortfall" if how == "smaller" else "difference"
     return _ask_each(kind, options, _tidy(template), found["unit"] or "")
 
 
 def _ask_degree(found: re.Match[str], word: str, table: RuleTable, *, less: bool) -> str:
-    """Return how a question begins that asks for the value: "how high", "how many floors"."""
+    """Return what stands behind "how" in the question for a value: "high", "many"."""
     if word in _QUANTIFIERS:
-        return f"how {found['much']} " if found["much"] else "how much "
+        return found["much"] or "much"
     base = find_base(word)
     for one in table.quantities:
         if one.compared.fullmatch(word) and (less or not one.how.fullmatch(base)):
-            return f"how {one.base} "
-    return f"how {base} "
+            return one.base
+    return base
 
 
 def _ask_apart(
@@ -121,10 +122,10 @@ def _ask_dates(
     found: re.Match[str],
     how: str,
     table: RuleTable,
-) -> Comparison:
+) -> Comparison | None:
     """Ask for the day or year of each; the one behind "than" or "before" is the other."""
     a, b = things
-    other = next((s for s in (a, b) if _THAN.search(question[: s[0]])), None)
+    other = next((s for s in (a, b) if table.than.search(question[: s[0]])), None)
     if other is None:
         other = a if found.end() <= a[0] and not question[found.end() : a[0]].strip(" the") else b
     one = b if other == a else a

@@ -80,7 +80,7 @@ def is_verb_behind(question: str, word: str) -> bool:
     """Whether a word in "s" behind "which" or "what" is the verb: "flows" of "Which canal flows
     through N?", not "canals" of "Which canals flow through N?".
 
-    A plural noun has a verb behind it that agrees: a form that is known, or a word before an object.
+    A plural noun has a verb behind it that agrees: a known form, or a word before an object.
     """
     found = re.search(rf"\b(what|which)\s+((?:[\w-]+\s+)*?){re.escape(word)}\b(.*)", question, re.I)
     rest = _WORD.findall(found[3]) if found else []

@@ -19,7 +19,9 @@ _MAX_WORDS_BETWEEN = 5  # words between the two things, connector included
 _MAX_WORDS_TO_OTHER = 9  # "Was the founder of A born earlier than the founder of B?"
 _MAX_OPERATOR_CHARS = 600  # characters; a longer question is no comparison of two things
 _YEAR = re.compile(r"\b\d{3,4}\b")
-_COMPARED = re.compile(r"\s+(?P<noun>(?!than\b)[a-z-]+(?:\s+(?!than\b|or\b)[a-z-]+)*)", re.IGNORECASE)
+_COMPARED = re.compile(
+    r"\s+(?P<noun>(?!than\b)[a-z-]+(?:\s+(?!than\b|or\b)[a-z-]+)*)", re.IGNORECASE
+)
 _QUANTIFIERS = frozenset("more most fewer fewest less least".split())
 _ARTICLES = frozenset("the a an".split())
 _BEING = frozenset("is was are were".split())

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -77,6 +77,10 @@ class RuleTable:
     """Words that ask for the total of several things."""
     difference: re.Pattern[str]
     """What asks by how much two things differ."""
+    than: re.Pattern[str]
+    """What stands before the thing that another one exceeds."""
+    measured: str
+    """How a measure of `{x}` is asked, with `{how}` for the word."""
     quantities: tuple[MeasuredQuantity, ...]
     """What numbers measure."""
     degree: re.Pattern[str]
@@ -208,7 +212,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
     return RuleTable(
         operators=tuple(
             OperatorRule(one["how"], words(one["words"]), tuple(one["ask"]))
-            for one in raw["operators"]
+            for one in raw["operators"] or _compare_quantities(raw)
         ),
         connectors=words(raw["connectors"]),
         auxiliaries=words(raw["auxiliaries"]),
@@ -223,19 +227,9 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         measures=named("measures"),
         combined=words(raw.get("combined", ())),
         difference=re.compile(patterns.get("difference", _NEVER), re.IGNORECASE),
-        quantities=tuple(
-            MeasuredQuantity(
-                name,
-                next(iter(one["how"]), ""),
-                words(one["how"]),
-                words(one["nouns"]),
-                words(one.get("compared", ())),
-                frozenset(one["units"]),
-                named=one.get("named", False),
-                open=one.get("open", False),
-            )
-            for name, one in raw.get("quantities", {}).items()
-        ),
+        than=re.compile(patterns.get("than", _NEVER), re.IGNORECASE),
+        measured=patterns.get("measured", ""),
+        quantities=_build_quantities(raw, words),
         degree=re.compile(patterns.get("degree", _NEVER), re.IGNORECASE),
         sums=named("sums"),
         columns=named("columns"),
@@ -259,6 +253,43 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         yes=raw["yes"],
         no=raw["no"],
     )
+
+
+def _build_quantities(
+    raw: Mapping[str, Any], words: Callable[[Sequence[str]], re.Pattern[str]]
+) -> tuple[MeasuredQuantity, ...]:
+    return tuple(
+        MeasuredQuantity(
+            name,
+            next(iter(one["how"]), ""),
+            words(one["how"]),
+            words(one["nouns"]),
+            words(one.get("compared", ())),
+            frozenset(one["units"]),
+            named=one.get("named", False),
+            open=one.get("open", False),
+        )
+        for name, one in raw.get("quantities", {}).items()
+    )
+
+
+def _compare_quantities(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rules by which things are compared in what numbers measure, in a language that
+    has no others.
+    """
+    asked = raw.get("patterns", {}).get("measured", "")
+    less = frozenset(raw.get("less", ()))
+    found = []
+    for one in raw.get("quantities", {}).values() if asked else ():
+        ask = [asked.replace("{how}", one["how"][0])] if one["how"] else []
+        compared = one.get("compared", ())
+        for how, words in (
+            ("larger", [word for word in compared if word not in less]),
+            ("smaller", [word for word in compared if word in less]),
+        ):
+            if words and ask:
+                found.append({"how": how, "words": words, "ask": ask})
+    return found
 
 
 def _compile_words(some: Sequence[str], *, spaced: bool) -> re.Pattern[str]:

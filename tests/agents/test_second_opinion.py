@@ -199,7 +199,8 @@ async def test_a_sum_whose_parts_are_cited_is_supported(canals: KnowledgeBase, m
     assert "Together they have 31 locks. [1][2]" in answer.answer
     wrong = says("33", *parts, "Together they have 33 locks.")
     other = await asking(canals)(wrong, asked, mode="reject", confidence=0.5)
-    assert not other.computed and "33" not in other.answer
+    # What the model wrote is not given; without it, code adds up what is read.
+    assert other.candidate == "31" and "33" not in other.answer
 
 
 async def test_a_difference_of_years_whose_parts_are_cited_is_supported(

@@ -20,6 +20,8 @@ _MOST = 12  # things that are counted
 _DIGITS = re.compile(r"(?<![\w.,:/-])\d{1,2}(?![\w.,:/%-]\w|\s*%)")
 _WORDS = re.compile(r"[^\W\d_]+")
 _NOTE = re.compile(r"\s*\[\^?\w{1,4}\]")  # a footnote is none of the things
+_TASK = re.compile(r"To\s+(?!the\b|an?\b|this\b|that\b|my\b|our\b)[a-z]+\s[^.!?\n]{0,80},\s")
+_SEVERAL = 2  # tasks of one paragraph
 _LISTED = ("item", "definition")
 
 
@@ -79,3 +81,18 @@ def _take_kind(blocks: Sequence[Block], following: Sequence[int]) -> list[int]:
             break
         found.append(at)
     return found
+
+
+def find_tasks(text: str, block: Block) -> list[tuple[int, int]]:
+    """Return what a paragraph says of each task, where it tells several: "To open the lid, …"."""
+    spans = sentence_spans(text[block.start : block.end]) if block.kind == "paragraph" else []
+    sentences = [(a + block.start, b + block.start) for a, b in spans]
+    begins = [at for at, (a, _) in enumerate(sentences) if _TASK.match(text, a)]
+    if len(begins) < _SEVERAL:
+        return []
+    starts = sorted({0, *begins})
+    ends = [*starts[1:], len(sentences)]
+    return [
+        (sentences[first][0], sentences[last - 1][1])
+        for first, last in zip(starts, ends, strict=True)
+    ]

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from clew.text.announced import ANNOUNCES, find_announced_blocks
+from clew.text.announced import ANNOUNCES, find_announced_blocks, find_tasks
 from clew.text.code_outline import find_code_headings, find_code_sections, is_code
 from clew.text.sentences import sentence_spans
 from clew.text.structure import (
@@ -367,7 +367,10 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS, *, doc: str = "") -> list[
             path = [*((one, title) for one, title in path if one < level), (level, first.title)]
         else:
             size = blocks[after - 1].end - first.start
-            if size <= _longest_run(text, blocks, at, most) and not goes_on:
+            tasks = find_tasks(text, first)
+            if tasks:
+                units = [Unit(begin, end) for begin, end in tasks]
+            elif size <= _longest_run(text, blocks, at, most) and not goes_on:
                 term = ",".join(_list_terms(text, blocks[at:after]))
                 opening = _find_opening(text, first)
                 units = [Unit(first.start, blocks[after - 1].end, term=term, opening=opening)]

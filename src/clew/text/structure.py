@@ -36,6 +36,15 @@ _ITEM = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+•‣◦–—·])|(?P<number>\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,5})[.)]))[ \t]+\S"
 )
 _COLON = re.compile(r"[ \t]*:[ \t]+\S")
+# "-q, --quiet    Print only errors": an option, a gap, and what it does.
+_OPTION_LINE = re.compile(
+    r"[ \t]*(?P<term>-{1,2}[^\W\d_][\w-]*(?:[ =,][^\n]{0,60}?)?)(?:[ \t]{2,}\S|$)"
+)
+# "Storing: Wind the cord under the base.", where such lines stand together.
+_LABEL_LINE = re.compile(
+    r"[ \t]*(?P<term>[^\W\d_a-z][\w'’-]*(?: [\w'’-]+){0,3}):[ \t]+"
+    r"[^\W\d_a-z][^\n]* [^\n]*[.!][ \t]*"
+)
 _TERM_LINE = re.compile(rf"[ \t]*{TERM_LINE}")
 # "24 - Partial transfer", "E7: no water", "HTTP – a protocol": an item that says what a code means.
 _CODE_ENTRY = re.compile(
@@ -283,10 +292,9 @@ class _BlockFinder:
             after = self._body_end(at + 1, end, line.indent, lazy=True)
             marker = found["bullet"] or found["number"]
             return self._block("item", at, after, marker), after, self._inner(at, after)
-        if defined := _TERM_LINE.match(line.text):
+        if told := self._term_of_line(at):
             after = self._body_end(at + 1, end, line.indent, lazy=True)
-            block = self._block("definition", at, after, defined["term"])
-            return block, after, self._inner(at, after)
+            return self._block("definition", at, after, told), after, self._inner(at, after)
         if after_blank and line.indent >= base + _CODE_INDENT and not self._is_prose(at, end):
             after = self._body_end(at + 1, end, line.indent - 1)
             return self._block("code", at, after), after, 0
@@ -394,10 +402,25 @@ class _BlockFinder:
             at += 1
         return at
 
+    def _term_of_line(self, at: int) -> str:
+        """Return the term that a line begins with and tells of: one that is marked, an option, or
+        what each of several lines is labelled with; "" of any other.
+        """
+        line = self._lines[at]
+        if defined := _TERM_LINE.match(line.text):
+            return defined["term"]
+        if option := _OPTION_LINE.match(line.text):
+            below = self._lines[at + 1].indent if at + 1 < len(self._lines) else -1
+            told = option.end() > option.end("term") or below > line.indent
+            return option["term"] if told else ""
+        near = [self._lines[n].text for n in (at - 1, at + 1) if 0 <= n < len(self._lines)]
+        label = _LABEL_LINE.fullmatch(line.text)
+        return label["term"] if label and any(map(_LABEL_LINE.fullmatch, near)) else ""
+
     def _begins_block(self, at: int) -> bool:
         line = self._lines[at].text
         if not _ITEM.match(line):
-            return bool(_ATX.fullmatch(line) or _FENCE.match(line) or _TERM_LINE.match(line))
+            return bool(_ATX.fullmatch(line) or _FENCE.match(line) or self._term_of_line(at))
         before = self._lines[at - 1].text if at else ""
         if not before.strip():
             return True

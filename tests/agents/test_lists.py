@@ -85,6 +85,18 @@ def test_items_are_written_as_one_answer() -> None:
         ("Which series is about N?", False),
         ("Who founded N?", False),
         ("What does N do?", False),
+        ("Which canal flows through N?", False),
+        ("Which festival takes place in N?", False),
+        ("Which plan costs more?", False),
+        ("What causes rust?", False),
+        ("What happens in May?", False),
+        ("What makes the lamp blink?", False),
+        ("Which canals flow through N?", True),
+        ("Which lines cross the town?", True),
+        ("Which local films won?", True),
+        ("Which public holidays fall in May?", True),
+        ("What options control the cache?", True),
+        ("What types of fish live here?", True),
     ],
 )
 def test_plural_questions_want_several(question: str, several: bool) -> None:

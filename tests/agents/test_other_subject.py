@@ -9,10 +9,11 @@ from conftest import OpenFilled, document, stream
 PAGES = {
     "Orle Canal": "The Orle Canal joins the river Tamsk with the sea. It is 47 kilometres long.",
     "Hume": "Hume is an old town. Hume is twinned with Brask. Its mayor is Pavel Lind.",
-    "Brask": "Brask is a port. Ships are built there.",
+    "Brask": "Brask is a port. The customs hall was built in 1871. Ships are built there.",
     "Mill Works": "Mill Works makes paper. It belongs to Storm Group. It employed 340 people.",
     "Storm Group": "Storm Group is a holding. Its chief executive is Tom Reyl.",
     "Edda Moe": "Edda Moe ran a workshop. She trained 11 pupils, among them Ole Falk.",
+    "Rast Foundry": "Rast Foundry casts bells in Hume. The firm was founded in 1902 by Jon Weil.",
     "Ole Falk": "Ole Falk took photographs. He died in Hume.",
     "Low Water": "Low Water is a film. The score was written by Ada Quade.",
     "Ada Quade": "Ada Quade was a composer, born on 5 May 1919 in Brask.",
@@ -39,6 +40,8 @@ async def ask(towns: KnowledgeBase, question: str) -> Answer:
         ("Who is the mayor of Brask?", "Pavel Lind"),
         ("How many people has Storm Group employed?", "340 people"),
         ("How many pupils did Ole Falk train?", "11 pupils"),
+        ("When was the customs hall of Hume built?", "1871"),
+        ("When was the town of Hume founded?", "1902"),
     ],
 )
 async def test_what_is_said_of_another_thing_is_unsure(
@@ -55,6 +58,7 @@ async def test_what_is_said_of_another_thing_is_unsure(
     [
         ("How long is the Orle Canal?", "47 kilometres"),
         ("Who is the mayor of Hume?", "Pavel Lind"),
+        ("When was Rast Foundry founded?", "1902"),
         ("Who is the chief executive of the owner of Mill Works?", "Tom Reyl"),
         ("How many pupils did Edda Moe train?", "11 pupils"),
         ("When was the composer of Low Water born?", "5 May 1919"),

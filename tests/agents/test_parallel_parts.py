@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.answering.parts import split_halves
 from clew.agents.reading.parallel import find_parallel
 from clew.config import Settings
+from clew.engine import KnowledgeBase
 from clew.reader.span_reader import READER_FILE, find_reader
 from clew.testing.hashed_kb import open_hashed
+from conftest import OpenFilled, document, stream
 
 
 @pytest.mark.parametrize(
@@ -53,3 +56,47 @@ async def test_the_right_one_of_a_pair_is_named(tmp_path: Path, question: str, n
     kb.reader = find_reader(None)
     await kb.add([tmp_path / "patent.md"])
     assert (await kb.ask(question)).candidate == named
+
+
+@pytest.mark.parametrize(
+    ("question", "halves"),
+    [
+        ("Where and when was N born?", ["Where was N born?", "When was N born?"]),
+        ("Who founded N, and when?", ["Who founded N?", "When was N founded?"]),
+        ("Who wrote the hymn and why?", ["Who wrote the hymn?", "Why was the hymn written?"]),
+        ("When was N built and by whom?", ["When was N built?", "By whom was N built?"]),
+        ("How long and how wide is N?", ["How long is N?", "How wide is N?"]),
+        ("Wo und wann wurde N gebaut?", ["Wo wurde N gebaut?", "Wann wurde N gebaut?"]),
+    ],
+)
+def test_two_question_words_of_one_thing_are_two_questions(
+    question: str, halves: list[str]
+) -> None:
+    assert split_halves(question) == halves
+
+
+@pytest.mark.parametrize(
+    "question", ["Who founded N and M?", "What did N say and do?", "Where was N when M was born?"]
+)
+def test_what_asks_once_is_one_question(question: str) -> None:
+    assert split_halves(question) == [question]
+
+
+CHOIR = {
+    "Lark Choir": "The Lark Choir was founded in 1931 by Ida Moe. It sings in Aldern.",
+    "Finch Choir": "The Finch Choir was founded in 1958. It sings in Breck.",
+}
+
+
+async def fill_choirs(base: KnowledgeBase) -> None:
+    await base.take(stream([document(n.lower(), text, title=n) for n, text in CHOIR.items()]))
+
+
+async def test_the_half_that_is_not_said_is_said_to_be_missing(open_filled: OpenFilled) -> None:
+    choirs = await open_filled(fill_choirs)
+    both = await choirs.ask("When and by whom was the Lark Choir founded?", mode="open", k=8)
+    assert [part.candidate for part in both.parts] == ["1931", "Ida Moe"]
+    half = await choirs.ask("When and by whom was the Finch Choir founded?", mode="open", k=8)
+    when, whom = half.parts
+    assert when.candidate == "1958" and when.confidence >= 0.5
+    assert whom.verdict == "refused" and "By whom" in half.missing

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.text.code_outline import find_code_headings, is_code
-from clew.text.places import find_breadcrumbs, page_at, quotable_unit
+from clew.text.places import find_breadcrumbs, find_units, page_at, quotable_unit
 from clew.text.structure import find_blocks, has_structure, split_sections
 
 GUIDE = """# Guide
@@ -198,3 +198,32 @@ def test_a_number_within_a_sentence_begins_no_item() -> None:
     assert [block.kind for block in find_blocks(text)] == ["paragraph"]
     steps = "Do what is said here\n1. Stop it\n2. Start it"
     assert [block.kind for block in find_blocks(steps)] == ["paragraph", "item", "item"]
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        (
+            "-v, --verbose     Print more. Given twice, print all.\n"
+            "-q, --quiet       Print only errors.\n"
+            "-o FILE\n                  Write to FILE.\n",
+            ["-v, --verbose     Print", "-q, --quiet       Print", "-o FILE\n"],
+        ),
+        (
+            "Descaling: Boil some vinegar. Rinse twice.\nStoring: Wind the cord. Keep it dry.\n",
+            ["Descaling: Boil", "Storing: Wind"],
+        ),
+        (
+            "Read this first. To open the lid, press the latch. Lift it. To reset the counter, "
+            "hold the star key.",
+            ["Read this first.", "To open the lid, ", "To reset the counter, "],
+        ),
+        ("Name: Hume\nFounded: 1210\n", ["Name: Hume\nFounded: 1210"]),
+        ("To open the lid, press the latch. Lift it.", ["To open the lid, press the latch. Lift"]),
+        ("Note: Keep the lid closed.\nThe lamp is hot.", ["Note: Keep the lid closed.\nThe"]),
+    ],
+)
+def test_options_labels_and_tasks_are_units_of_their_own(text: str, units: list[str]) -> None:
+    found = [text[one.start : one.end] for one in find_units(text)]
+    assert len(found) == len(units)
+    assert all(one.startswith(begin) for one, begin in zip(found, units, strict=True))

@@ -10,7 +10,7 @@ from typing import Literal
 
 from clew.agents.answering.account import PASSAGES
 from clew.agents.answering.asked_term import find_asked_term
-from clew.agents.answering.by_words import answer_by_words
+from clew.agents.answering.by_words import answer_by_words, read_measure
 from clew.agents.answering.choose_answer import (
     choose_better,
     explain_unsupported,
@@ -209,7 +209,7 @@ class GraphReader:
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         asked = find_asked_term(ctx, read.evidence.chunks) if whole is None else None
         if whole is None:
-            read = await keep_exact(ctx, read, asked)
+            read = await keep_exact(ctx, read_measure(ctx, read), asked)
         units = await quote_units(ctx, read, retrieval.found, keep=whole is not None)
         if asked is not None and units.candidate:
             bound = asked.bound(units.candidate, units.confidence)

@@ -21,13 +21,19 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.scratchpad import RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer
-from clew.agents.reading.measured import find_measured, measures_only_other, measures_other
+from clew.agents.reading.measured import (
+    answers_other_measure,
+    find_measured,
+    measures_only_other,
+    measures_other,
+)
 from clew.agents.rules.question_analysis import find_names, find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import strip_disambiguation, tokenize
 from clew.text.places import quotable_unit
+from clew.text.quantities import find_amounts
 from clew.text.sentences import sentence_spans
 from clew.text.word_forms import (
     asked_terms,
@@ -132,6 +138,20 @@ async def answer_by_words(
     answer = make_answer(ctx, evidence, text, quotes, short, note)
     hints = {CHAIN: 1.0} if len(chain) > 1 else {}
     return replace(answer, kind="words", hints={**answer.hints, **hints})
+
+
+def read_measure(ctx: Context, answer: Answer) -> Answer:
+    """Return the amount that a sentence calls the measure asked for, where the reader read none."""
+    names, passages = find_names(ctx.view, ctx.question), answer.evidence.chunks
+    measured = bool(find_amounts(answer.candidate)) and not answers_other_measure(
+        ctx.question, answer
+    )
+    place = None if measured or len(names) != 1 else find_measured(ctx.question, names, passages)
+    if place is None:
+        return answer
+    note = note_span(ctx.question, *place)
+    found = quote_chain(ctx, answer.evidence, [note], note.answer)
+    return replace(found, support=1.0)
 
 
 def rank_sentences(

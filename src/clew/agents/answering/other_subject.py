@@ -73,7 +73,7 @@ async def find_other_subject(
     near = Told(sentence, 0, f"{home.text[:start]} {led}")
     own = stem_words(known[0]) | _find_apposition(question, known[0], near.around)
     pages = " ".join(one.text for one in answer.evidence.chunks)
-    own |= _list_sorts(question, known[0], pages)  # "the town of N", of which a page says so
+    own |= _find_sort(question, known[0], pages)
     rest = {word: 1.0 for word in list_words(question, answer.candidate) if word not in own}
     sorts = _list_sorts(question, strip_disambiguation(home.title), near.whole)
     if rest.keys() & (sorts | stem_words(led)):
@@ -131,6 +131,17 @@ def _list_sorts(question: str, name: str, text: str) -> frozenset[str]:
     """Return the beginnings of the words that say what a thing is: "N was a composer"."""
     defined = rf"(?i)\b{re.escape(name)}{table_for(question).defined}"
     return stem_words(" ".join(found["sort"] for found in re.finditer(defined, text)))
+
+
+def _find_sort(question: str, name: str, pages: str) -> frozenset[str]:
+    """Return the beginning of a word that only says what a name is: "the town of N" is N, where a
+    page says that N is a town.
+    """
+    found = re.search(rf"(?P<word>[^\W\d_]+)\s+of\s+{re.escape(name)}", question)
+    word = found["word"].lower() if found else ""
+    defined = rf"(?i)\b{re.escape(name)}{table_for(question).defined}"
+    said = any(word in split_words(one["sort"]) for one in re.finditer(defined, pages))
+    return frozenset({word[:STEM]} if word and said else ())
 
 
 def _find_apposition(question: str, name: str, around: str) -> frozenset[str]:

@@ -20,7 +20,6 @@ from clew.agents.reading.spans import (
     read_passages,
     same_answer,
 )
-from clew.agents.rules.asked_noun import is_verb_behind
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -270,17 +269,9 @@ def _find_starts(question: str, start: int, others: Sequence[tuple[int, int]]) -
             break
         if _BREAK.search(question, word.end(), start):
             break
-        if _is_content(word[0]) and not _is_asked_verb(question, word[0]):
+        if _is_content(word[0]):
             found.append(word.start())
     return found[:_MAX_PIECES]
-
-
-def _is_asked_verb(question: str, word: str) -> bool:
-    """Whether a word is the verb of "Which river flows through N?": no name begins with it."""
-    plural = re.compile(
-        rf"\b(?:which|what)\s+(?:[a-z]+[^s\W]\s+)?{re.escape(word)}\b", re.IGNORECASE
-    )
-    return word.endswith("s") and bool(plural.search(question)) and is_verb_behind(question, word)
 
 
 def _find_ends(question: str, end: int, others: Sequence[tuple[int, int]]) -> list[int]:

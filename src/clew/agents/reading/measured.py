@@ -8,17 +8,20 @@ table of the language (`rules/*.toml`).
 import re
 from collections.abc import Sequence
 
+from clew.agents.citing.clauses import find_clause, is_of
 from clew.agents.citing.support import has_title, mentions_name
 from clew.agents.core.types import Answer
+from clew.agents.reading.spans import asked_words
 from clew.agents.rules.table import MeasuredQuantity, RuleTable, table_for
 from clew.text.quantities import Quantity, find_amounts
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import UNSPACED_CHAR
-from clew.text.word_forms import is_function_word
+from clew.text.word_forms import is_function_word, mentions_form, question_language
 from clew.types import Passage
 
 Span = tuple[int, int]
 _ADJACENT = re.compile(r"[\s-]*(?:(?:in|of|an|at)\s+)?")
+_PART = re.compile(r"\W*(?:its|his|her|their)\s+(?P<part>\w.*)", re.IGNORECASE)
 _ASKED_BEHIND = 4  # words behind a question word in which a noun says what is asked for
 _NEAR = 4  # characters before a number in which a script without spaces says what it measures
 
@@ -50,6 +53,8 @@ def measures_other(question: str, sentence: str, at: int) -> bool:
     number = next((n for n, (_, end, _) in enumerate(amounts) if end > at >= 0), None)
     if asked is None or number is None:
         return False
+    if _is_of_part(question, asked, sentence, at):
+        return True
     said = find_said_quantity(table_for(question), sentence, amounts, number)
     if said == asked.name:
         return False
@@ -59,6 +64,14 @@ def measures_other(question: str, sentence: str, at: int) -> bool:
     if dimension and dimension not in asked.units:
         return not asked.open
     return asked.named
+
+
+def _is_of_part(question: str, asked: MeasuredQuantity, sentence: str, at: int) -> bool:
+    """Whether a sentence measures a part that the question does not name: "Its towers are …"."""
+    found = _PART.match(find_clause(sentence, at).subject)
+    if found is None or asked.nouns.search(found["part"]):
+        return False
+    return not any(mentions_form(word, question) for word in asked_words(found["part"]))
 
 
 def measures_only_other(question: str, texts: Sequence[str]) -> bool:
@@ -84,25 +97,50 @@ def find_measured(
 ) -> tuple[Passage, Span] | None:
     """Return the amount of what a question asks to be measured, said of one of its names.
 
-    It stands on the page of the name, or in a sentence that mentions it.
+    It stands on the page of the name, or in a sentence that mentions it, and is no measure of a
+    part that the question does not name ("Its towers are …").
     """
-    asked, table = find_asked_quantity(question), table_for(question)
+    asked = find_asked_quantity(question)
     if asked is None:
         return None
     names = [*names, *(name.partition(" ")[2] for name in names if _begins_small(name))]
     for passage in passages:
-        own = any(has_title(passage, name) for name in names)
         for start, end in sentence_spans(passage.text):
             sentence = passage.text[start:end]
-            if not own and not any(mentions_name(name, sentence) for name in names):
+            span = _find_amount(asked, table_for(question), sentence)
+            if span is None or not _tells_rest(question, asked, names, sentence):
                 continue
-            amounts = find_amounts(sentence)
-            for number, (first, last, amount) in enumerate(amounts):
-                said = find_said_quantity(table, sentence, amounts, number)
-                bare = not said and not asked.named and amount.dimension in asked.units
-                if bare or said == asked.name:
-                    return passage, (start + first, start + last)
+            if any(_is_said_of(name, passage, start, sentence, span) for name in names):
+                return passage, (start + span[0], start + span[1])
     return None
+
+
+def _find_amount(asked: MeasuredQuantity, table: RuleTable, sentence: str) -> Span | None:
+    """Return the first amount of a sentence that measures what is asked for."""
+    amounts = find_amounts(sentence)
+    for number, (first, last, amount) in enumerate(amounts):
+        said = find_said_quantity(table, sentence, amounts, number)
+        bare = not said and not asked.named and amount.dimension in asked.units
+        if bare or said == asked.name:
+            return first, last
+    return None
+
+
+def _tells_rest(
+    question: str, asked: MeasuredQuantity, names: Sequence[str], sentence: str
+) -> bool:
+    """Whether a sentence has what a question says beside its names and the measure."""
+    plain = asked.nouns.sub(" ", asked.how.sub(" ", question))
+    for name in names:
+        plain = plain.replace(name, " ")
+    return all(mentions_form(word, sentence) for word in asked_words(plain))
+
+
+def _is_said_of(name: str, passage: Passage, start: int, sentence: str, span: Span) -> bool:
+    """Whether a sentence says an amount of a name; clauses are known of English alone."""
+    if question_language(sentence) == "en":
+        return is_of(name, passage, start, sentence, find_clause(sentence, span[0]))
+    return has_title(passage, name) or mentions_name(name, sentence)
 
 
 def _begins_small(name: str) -> bool:

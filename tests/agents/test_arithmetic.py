@@ -19,6 +19,8 @@ PAGES = {
     "1210.",
     "Breck": "Breck is a town. It has 5,100 inhabitants and 11 schools. Breck was founded in 1388.",
     "Corve": "Corve is a village. Its church was built in 1702.",
+    "Lake Orr": "Lake Orr is a reservoir. Its dam is 41 metres high.",
+    "Lake Ulm": "Lake Ulm is a reservoir. Its dam is 38 metres high and 90 metres long.",
     "Mast A": "The mast of Aldern is 212 metres high.",
 }
 
@@ -136,3 +138,9 @@ async def test_a_total_is_refused_with_what_is_not_said(towns: KnowledgeBase) ->
     answer = await towns.ask(question, mode="open", k=8)
     assert answer.verdict == "refused"
     assert "How many schools does Corve have?" in answer.missing
+
+
+async def test_the_parts_of_two_things_are_compared(towns: KnowledgeBase) -> None:
+    question = "Which of the two has the higher dam, Lake Ulm or Lake Orr?"
+    answer = await towns.ask(question, mode="open", k=8)
+    assert answer.candidate == "Lake Orr" and len(answer.citations) == 2

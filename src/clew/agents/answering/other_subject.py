@@ -76,6 +76,7 @@ async def find_other_subject(
     own |= _find_sort(question, known[0], pages)
     rest = {word: 1.0 for word in list_words(question, answer.candidate) if word not in own}
     sorts = _list_sorts(question, strip_disambiguation(home.title), near.whole)
+    sorts -= _find_modifiers(question, sentence)
     if rest.keys() & (sorts | stem_words(led)):
         return 0.0  # the relation: what the other one is, or what leads to it
     return float(not await find_missing(ctx, question, rest, sentence))
@@ -131,6 +132,13 @@ def _list_sorts(question: str, name: str, text: str) -> frozenset[str]:
     """Return the beginnings of the words that say what a thing is: "N was a composer"."""
     defined = rf"(?i)\b{re.escape(name)}{table_for(question).defined}"
     return stem_words(" ".join(found["sort"] for found in re.finditer(defined, text)))
+
+
+def _find_modifiers(question: str, sentence: str) -> frozenset[str]:
+    """Return the beginnings of words that only modify the next one: "town" of "town hall"."""
+    words, said = split_words(question), f" {' '.join(split_words(sentence))} "
+    pairs = zip(words, words[1:], strict=False)
+    return frozenset(one[:STEM] for one, other in pairs if f" {one} {other} " in said)
 
 
 def _find_sort(question: str, name: str, pages: str) -> frozenset[str]:

@@ -31,6 +31,7 @@ _PEOPLE = "people"  # the noun of all numbers of people
 _COUNTRY = to_stem("nationality")
 _LOCATED = to_stem("located")
 _BEING = frozenset("is are was were lies stands".split())
+_OF_ITS = re.compile(r"\W*(?:its|his|her|their)\s+(?P<part>\w.*)", re.IGNORECASE)
 _RANGE = re.compile(r"\d{3,4}\D{0,40}?\s*[-–—]\s*|[-–—]\s*(?=\D{0,40}?\d{3,4})")
 _BIRTH_MARK = re.compile(r"\b(?:born|b\.|née?)", re.IGNORECASE)
 _DEATH_MARK = re.compile(r"\b(?:died|d\.)|†", re.IGNORECASE)
@@ -76,7 +77,17 @@ def states_value(names: Sequence[str], reading: Reading, *, of_itself: bool) -> 
         return True
     page = reading.passage
     opens = clause.in_brackets and any(titles_name(page, name) for name in names)
+    own = _find_part(clause, reading.question)  # "Its dam is …", where the dam is asked about
+    clause = replace(clause, subject=own) if own else clause
     return opens or any(is_of(name, page, start, sentence, clause) for name in names)
+
+
+def _find_part(clause: Clause, question: str) -> str:
+    """Return the subject of a clause about a part that a question names, without its "its"."""
+    found = _OF_ITS.match(clause.subject)
+    words = asked_words(found["part"]) if found else []
+    said = words and all(word in split_words(question) for word in words)
+    return found["part"] if found and said else ""
 
 
 def _asks_value(question: str) -> bool:

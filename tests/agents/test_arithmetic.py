@@ -69,7 +69,7 @@ def test_other_questions_compute_nothing(question: str) -> None:
 @pytest.mark.parametrize(
     ("how", "values", "result"),
     [
-        ("sum", ["nine", "14 schools"], "23"),
+        ("sum", ["nine schools", "14 schools"], "23"),
         ("sum", ["38 kg", "51 kg"], "89 kg"),
         ("sum", ["38 kg", "3 metres"], ""),
         ("sum", ["5 goats", "3 sheep"], ""),
@@ -77,6 +77,8 @@ def test_other_questions_compute_nothing(question: str) -> None:
         ("difference", ["1,610 metres", "1,842 metres"], ""),
         ("shortfall", ["1,610 metres", "1,842 metres"], "232 metres"),
         ("difference", ["412 metres", "1,260 feet"], "27.95 metres"),
+        ("difference", ["183 cm", "1.76 m"], "7 cm"),
+        ("difference", ["1 hour and 20 minutes", "55 minutes"], "25 minutes"),
         ("apart", ["5 kg", "12 kg"], "7 kg"),
         ("years before", ["3 March 1889", "9 October 1902"], "13 years"),
         ("years after", ["1889", "1902"], ""),
@@ -85,9 +87,25 @@ def test_other_questions_compute_nothing(question: str) -> None:
 def test_values_are_computed_where_they_go_together(
     how: JoinKind, values: list[str], result: str
 ) -> None:
-    notes = {n: Note("q", value, f"It is {value}.") for n, value in enumerate(values, start=1)}
+    asked = "How many schools does N have?"
+    notes = {n: Note(asked, value, f"It is {value}.") for n, value in enumerate(values, start=1)}
     assert compute(Join(how, ((1,), (2,)), ("A", "B")), notes) == result
     assert compute(Join(how, ((1,), (2,)), ("A", "B")), {1: notes[1]}) == ""
+
+
+def test_what_counts_something_else_is_not_added() -> None:
+    asked = "How many tram lines does N have?"
+    notes = {1: Note(asked, "112,000", "It had 112,000 residents."), 2: Note(asked, "5", "5 lines")}
+    assert compute(Join("sum", ((1,), (2,)), ("A", "B")), notes) == ""
+
+
+def test_the_last_part_of_an_amount_stands_for_all_of_it() -> None:
+    asked = "How long does N take?"
+    notes = {
+        1: Note(asked, "20 minutes", "The ride takes 1 hour and 20 minutes."),
+        2: Note(asked, "55", "The ride takes 55 minutes."),
+    }
+    assert compute(Join("difference", ((1,), (2,)), ("A", "B")), notes) == "25 minutes"
 
 
 def test_chinese_differences_are_planned() -> None:

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from clew.agents.core.plan import ARITHMETIC, Join
 from clew.agents.core.scratchpad import Note
+from clew.agents.reading.spans import asked_words
 from clew.text.dates import DateParts, days_between, parse_date, years_between
 from clew.text.language import is_chinese
-from clew.text.quantities import Quantity, find_amounts, parse_quantity
-from clew.text.unicode import UNSPACED_CHAR
+from clew.text.quantities import Quantity, find_amounts, is_people, parse_quantity
+from clew.text.unicode import UNSPACED_CHAR, split_words
+from clew.text.word_forms import mentions_form
 
 Measured = tuple[Quantity, str]
 """An amount, and its unit as it is written."""
@@ -16,6 +18,8 @@ _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(
     r"[\d\s.,]*\d(?:\s*(?:hundred|thousand|million|billion|trillion|万|亿))?", re.I
 )
+_JOINED = re.compile(r"\s*(?:,|and|und)?\s*")
+_COUNTED_WORDS = 3  # words behind a number, within which stands what it counts
 _FIGURES = 4  # of a result where units were converted
 
 
@@ -31,7 +35,8 @@ def compute(join: Join, notes: Mapping[int, Note]) -> str:
         return _count_between(join, [parse_date(note.answer) for note in known])
     amounts = [read_amount(note) for note in known]
     found = [one for one in amounts if one is not None]
-    if len(found) < len(amounts) or not _go_together(found):
+    counted = all(_counts_asked(note, one) for note, (one, _) in zip(known, found, strict=False))
+    if len(found) < len(amounts) or not counted or not _go_together(found):
         return ""
     if join.how == "sum":
         return format_amount(sum(one.amount for one, _ in found), found)
@@ -43,19 +48,41 @@ def compute(join: Join, notes: Mapping[int, Note]) -> str:
 
 def read_amount(note: Note) -> Measured | None:
     """Return the amount of a note and its unit as it is written, also where only the number was
-    read.
+    read, or the last part of "1 hour and 20 minutes".
     """
     digit, at = _DIGIT.search(note.answer), note.quote.find(note.answer)
-    whole = parse_quantity(note.answer)
     if digit is None or at < 0:
+        whole = parse_quantity(note.answer)
         return (whole, "") if whole is not None else None
     place = at + digit.start()
+    before: tuple[int, int, Quantity] | None = None
     for start, end, one in find_amounts(note.quote):
+        first = before[0] if before and _goes_on(note.quote, before, start, one) else start
         if start <= place < end:
-            compound = whole is not None and whole.dimension and whole.amount != one.amount
-            amount = whole if compound and whole is not None else one  # "6 ft 2 in"
-            return amount, _NUMBER.sub("", note.quote[start:end], count=1).strip()
-    return (whole, "") if whole is not None else None
+            unit = _NUMBER.sub("", note.quote[start:end], count=1).strip()
+            whole = parse_quantity(note.quote[first:]) if one.dimension else None
+            return whole or one, unit
+        before = first, end, one
+    return None
+
+
+def _goes_on(text: str, before: tuple[int, int, Quantity], start: int, one: Quantity) -> bool:
+    """Whether an amount is a smaller part of the one before: "1 hour and 20 minutes"."""
+    _, end, larger = before
+    same = bool(one.dimension) and one.dimension == larger.dimension
+    return same and one.factor < larger.factor and _JOINED.fullmatch(text[end:start]) is not None
+
+
+def _counts_asked(note: Note, amount: Quantity) -> bool:
+    """Whether a number without a unit counts what its question asks for: residents are no lines."""
+    if amount.dimension or UNSPACED_CHAR.search(note.question):
+        return True
+    words = asked_words(note.question)
+    if any(map(is_people, words)) and any(map(is_people, split_words(note.quote))):
+        return True
+    behind = split_words(note.quote.partition(note.answer)[2])[:_COUNTED_WORDS]
+    near = " ".join((note.answer, *behind))
+    return any(mentions_form(word, near) for word in words)
 
 
 def _go_together(amounts: Sequence[Measured]) -> bool:
@@ -67,6 +94,8 @@ def _go_together(amounts: Sequence[Measured]) -> bool:
 def format_amount(amount: float, amounts: Sequence[Measured]) -> str:
     """Write a result in the unit of the first amount; converted ones are rounded."""
     like, written = amounts[0]
+    if abs(amount) < like.factor:
+        like, written = min(amounts, key=lambda one: one[0].factor)  # 25 minutes, 7 cm
     number = amount / like.factor
     if len({one.unit for one, _ in amounts}) > 1:
         number = float(f"{number:.{_FIGURES}g}")

@@ -21,6 +21,11 @@ from clew.types import Passage
 
 Span = tuple[int, int]
 _ADJACENT = re.compile(r"[\s-]*(?:(?:in|of|an|at)\s+)?")
+# A number in figures or in words, in any of the languages with a table.
+_AMOUNT = re.compile(
+    r"\d|[〇一二三四五六七八九十百千万两]+\s*(?:米|公里|千米|厘米|毫米|吨|公斤|千克)|[^\W\d_]+\s+(?:feet|"
+    r"foot|met(?:re|er)s?|miles?|kilomet(?:re|er)s?|tons?|Metern?|Kilometern?)\b"
+)
 _PART = re.compile(r"\W*(?:its|his|her|their)\s+(?P<part>\w.*)", re.IGNORECASE)
 _ASKED_BEHIND = 4  # words behind a question word in which a noun says what is asked for
 _NEAR = 4  # characters before a number in which a script without spaces says what it measures
@@ -89,7 +94,9 @@ def answers_other_measure(question: str, answer: Answer) -> bool:
     if any(map(str.isdigit, short)) and holding:
         digit = next(at for at, char in enumerate(short) if char.isdigit())
         return all(measures_other(question, one, one.find(short) + digit) for one in holding)
-    return measures_only_other(question, quotes)
+    untold = not short and not any(map(_AMOUNT.search, quotes))
+    asked = find_asked_quantity(question) is not None
+    return (asked and untold) or measures_only_other(question, quotes)
 
 
 def find_measured(

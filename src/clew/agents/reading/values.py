@@ -222,7 +222,10 @@ def _states_number(asked: set[str], told: set[str], found: Quantity | None) -> b
     fitting = [one for word in asked for one in _DIMENSIONS.get(word, ())]
     if found.dimension in fitting:
         return True
-    return bool(asked & told) or to_stem(found.noun) in asked or bool(found.noun and not fitting)
+    said = {stem.rstrip("s") for stem in told}  # "hold" and "holds"
+    if {stem.rstrip("s") for stem in asked} & said or to_stem(found.noun) in asked:
+        return True
+    return bool(found.noun and not fitting)
 
 
 def is_astray(question: str, names: Sequence[str], answer: str, reading: Reading) -> bool:

@@ -1,7 +1,8 @@
 """Asks questions over two linked things, in two halves, and for what no document says.
 
 `python -m bench.linked [--set port,valley] [--show]`, without a model. `port` was written before
-the rules for them were mended and read while they were; `valley` was written with it, run unseen, and its misses read once after that.
+the rules for them were mended and read while they were; `valley` was written with it, run unseen,
+and its misses read once after that.
 `kind` of a question: sum, diff, more, yesno (computed from two values), halves (two things asked;
 `half`: one of them is not said), several, hops, step, none (not said), with `de` and `zh`.
 

@@ -5,7 +5,7 @@ Every answer gets one confidence, whatever agent gave it; `reject` is a threshol
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -38,14 +38,17 @@ from clew.arguments import check_confidence
 from clew.context import Context, Event, EventListener, TraceStep
 from clew.errors import AuthError, ConfigError, ModelError, suggest
 from clew.index.view import View
+from clew.ingest.arrivals import read_origins
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
 from clew.retrieve.wording import can_judge, judge
+from clew.store.protocol import Snapshot, Store
+from clew.text.origins import SAME, locate
 from clew.text.sentences import sentence_spans
 from clew.tree.outline import NO_TREE
-from clew.types import Evidence
+from clew.types import Citation, Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
 _MARKS = ("?", "？")
@@ -360,3 +363,28 @@ def check_question(question: str, k: int | None, mode: str = "open") -> None:
     if mode not in get_args(Mode):
         choices = " or ".join(map(repr, get_args(Mode)))
         raise ConfigError(f"mode {mode!r}: must be {choices}{suggest(str(mode), get_args(Mode))}")
+
+
+async def place_in_files(answer: Answer, now: Snapshot, store: Store) -> Answer:
+    """Return the answer with the lines and spans of its citations in files, where known.
+
+    What is stored is the text as it was read; its origin leads from there to the file.
+    """
+    names = {one.doc for one in answer.citations}
+    sources = await store.sources(names)
+    origins = await read_origins(store, {name: held.document for name, held in sources.items()})
+    same = {name: sources[name].document for name, origin in origins.items() if origin == SAME}
+    documents = await now.documents(list(same.values()))
+    texts = {name: documents[id].text for name, id in same.items() if id in documents}
+    return replace(answer, citations=tuple(_place(one, origins, texts) for one in answer.citations))
+
+
+def _place(one: Citation, origins: Mapping[str, str], texts: Mapping[str, str]) -> Citation:
+    origin = origins.get(one.doc, "")
+    if origin == SAME and one.doc not in texts:
+        return one
+    found = locate(origin, texts.get(one.doc, ""), one.start, one.end)
+    if found is None:
+        return one
+    lines = replace(one, line=found.line, end_line=found.end_line)
+    return replace(lines, file_start=found.start, file_end=found.end)

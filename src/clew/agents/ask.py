@@ -47,6 +47,7 @@ from clew.retrieve.wording import can_judge, judge
 from clew.store.protocol import Snapshot, Store
 from clew.text.origins import SAME, locate
 from clew.text.sentences import sentence_spans
+from clew.text.word_forms import name_language
 from clew.tree.outline import NO_TREE
 from clew.types import Citation, Evidence
 
@@ -184,6 +185,9 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
         answer = cite_bridge(inner, await compare_rows(inner, answer))
         if mode == "open" and inner.chat("answer") is None:
             answer = _name_nothing_if_hopeless(inner, answer, other)
+        foreign = explain_other_language(answer, inner.question)
+        if mode == "open" and foreign and answer.confidence < DEFAULT_THRESHOLD:
+            answer = replace(answer, note=_join(foreign, answer.note))
         if unclear:
             answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
     return _refuse_if_unsure(inner, answer, asked.threshold) if mode == "reject" else answer
@@ -269,7 +273,7 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
             for part in answer.parts
         ]
         return replace(join_parts(ctx.question, answer.evidence, parts), note=answer.note)
-    unknown = explain_unmentioned(ctx, answer)
+    unknown = explain_other_language(answer, ctx.question) or explain_unmentioned(ctx, answer)
     if answer.verdict == "refused":
         # What the documents do not mention at all explains more than that nothing was found.
         reason = unknown if answer.evidence.chunks else ""
@@ -283,6 +287,16 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     return replace(
         refusal, complete=answer.complete, note=answer.note, confidence=answer.confidence
     )
+
+
+def explain_other_language(answer: Answer, question: str) -> str:
+    """Say that no passage that was found is in the language of the question; "" if one may be."""
+    asked = name_language(question)
+    read = [name_language(passage.text) for passage in answer.evidence.chunks]
+    if not asked or not read or not all(read) or asked in read:
+        return ""
+    found = " and ".join(dict.fromkeys(read[:2]))
+    return f"the question is in {asked}, the passages found are in {found}"
 
 
 def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> Answer:
@@ -305,7 +319,8 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> 
         return answer
     if answer.confidence >= HOPELESS and not unclear:
         return answer
-    reason = explain_unmentioned(ctx, answer) or explain_hopeless(answer)
+    reason = explain_other_language(answer, ctx.question) or explain_unmentioned(ctx, answer)
+    reason = reason or explain_hopeless(answer)
     return _quote_closest(ctx, answer, explain_hopeless(answer) if unclear else reason)
 
 

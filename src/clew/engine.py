@@ -17,6 +17,7 @@ from clew.agents.ask import (
     check_question,
     cut_question,
     find_missing_trees,
+    place_in_files,
     stream_answer,
 )
 from clew.agents.core.scratchpad import drop_duplicate_hits
@@ -354,7 +355,8 @@ class KnowledgeBase:
                     prompts=[] if manner.record_prompts else None,
                 )
                 how = (mode, manner.threshold(self.settings.answer.confidence), manner.history)
-                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
+                given = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
+                answer = await place_in_files(given, snapshot, self.store)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
         why = (reason, find_missing_trees(ctx.trace), long)

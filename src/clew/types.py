@@ -28,6 +28,8 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     page_starts: tuple[int, ...] = ()
     """Character offset at which each page begins; empty when the format has no pages."""
+    origin: str = field(default="", compare=False, repr=False)
+    """Where the text stands in the file it was read from, see `clew.text.origins`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +321,12 @@ class Citation:
     heading: str = ""
     """The sections and the defined term that hold the quote: `A > B > term`."""
     page: int | None = None
+    line: int | None = None
+    """The first line, from 1, in the file itself; None where that has no lines, or is not known."""
+    end_line: int | None = None
+    file_start: int | None = None
+    """The span of characters in the file itself, where it has the quote word for word."""
+    file_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,10 +172,47 @@ READ_HANGING = """   Sentry
    :   The hours before sunrise."""
 
 
+ABOVE = """   open VALVE
+          Opens the valve in two steps.
+
+          It waits between them.
+
+   close VALVE
+          Closes the valve.
+
+      close 12
+
+   --dry-run
+          Says what would be done."""
+READ_ABOVE = """   open VALVE
+   :   Opens the valve in two steps.
+
+       It waits between them.
+
+   close VALVE
+   :   Closes the valve.
+
+       close 12
+
+   --dry-run
+   :   Says what would be done."""
+SECTIONS = """NAME
+       pump moves water
+
+OPTIONS
+       the pump has two of them
+
+NOTES
+       the pump is blue"""
+
+
 @pytest.mark.parametrize(
     ("written", "read_as"),
     [
         (TERMS, READ_TERMS),
+        (ABOVE, READ_ABOVE),
+        (ABOVE.partition("\n\n   --dry")[0], None),
+        (SECTIONS, None),
         (HANGING, READ_HANGING),
         (HANGING.partition("\n\n")[0], None),
         ("From:  Ann Moe\nSubject:  The frost\n\nDate:  last May", None),

@@ -5,7 +5,7 @@ Every answer gets one confidence, whatever agent gave it; `reject` is a threshol
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -38,14 +38,18 @@ from clew.arguments import check_confidence
 from clew.context import Context, Event, EventListener, TraceStep
 from clew.errors import AuthError, ConfigError, ModelError, suggest
 from clew.index.view import View
+from clew.ingest.arrivals import read_origins
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
 from clew.retrieve.wording import can_judge, judge
+from clew.store.protocol import Snapshot, Store
+from clew.text.origins import SAME, locate
 from clew.text.sentences import sentence_spans
+from clew.text.word_forms import name_language
 from clew.tree.outline import NO_TREE
-from clew.types import Evidence
+from clew.types import Citation, Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
 _MARKS = ("?", "？")
@@ -181,6 +185,9 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
         answer = cite_bridge(inner, await compare_rows(inner, answer))
         if mode == "open" and inner.chat("answer") is None:
             answer = _name_nothing_if_hopeless(inner, answer, other)
+        foreign = explain_other_language(answer, inner.question)
+        if mode == "open" and foreign and answer.confidence < DEFAULT_THRESHOLD:
+            answer = replace(answer, note=_join(foreign, answer.note))
         if unclear:
             answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
     return _refuse_if_unsure(inner, answer, asked.threshold) if mode == "reject" else answer
@@ -266,7 +273,7 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
             for part in answer.parts
         ]
         return replace(join_parts(ctx.question, answer.evidence, parts), note=answer.note)
-    unknown = explain_unmentioned(ctx, answer)
+    unknown = explain_other_language(answer, ctx.question) or explain_unmentioned(ctx, answer)
     if answer.verdict == "refused":
         # What the documents do not mention at all explains more than that nothing was found.
         reason = unknown if answer.evidence.chunks else ""
@@ -280,6 +287,16 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     return replace(
         refusal, complete=answer.complete, note=answer.note, confidence=answer.confidence
     )
+
+
+def explain_other_language(answer: Answer, question: str) -> str:
+    """Say that no passage that was found is in the language of the question; "" if one may be."""
+    asked = name_language(question)
+    read = [name_language(passage.text) for passage in answer.evidence.chunks]
+    if not asked or not read or not all(read) or asked in read:
+        return ""
+    found = " and ".join(dict.fromkeys(read[:2]))
+    return f"the question is in {asked}, the passages found are in {found}"
 
 
 def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> Answer:
@@ -302,7 +319,8 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> 
         return answer
     if answer.confidence >= HOPELESS and not unclear:
         return answer
-    reason = explain_unmentioned(ctx, answer) or explain_hopeless(answer)
+    reason = explain_other_language(answer, ctx.question) or explain_unmentioned(ctx, answer)
+    reason = reason or explain_hopeless(answer)
     return _quote_closest(ctx, answer, explain_hopeless(answer) if unclear else reason)
 
 
@@ -360,3 +378,28 @@ def check_question(question: str, k: int | None, mode: str = "open") -> None:
     if mode not in get_args(Mode):
         choices = " or ".join(map(repr, get_args(Mode)))
         raise ConfigError(f"mode {mode!r}: must be {choices}{suggest(str(mode), get_args(Mode))}")
+
+
+async def place_in_files(answer: Answer, now: Snapshot, store: Store) -> Answer:
+    """Return the answer with the lines and spans of its citations in files, where known.
+
+    What is stored is the text as it was read; its origin leads from there to the file.
+    """
+    names = {one.doc for one in answer.citations}
+    sources = await store.sources(names)
+    origins = await read_origins(store, {name: held.document for name, held in sources.items()})
+    same = {name: sources[name].document for name, origin in origins.items() if origin == SAME}
+    documents = await now.documents(list(same.values()))
+    texts = {name: documents[id].text for name, id in same.items() if id in documents}
+    return replace(answer, citations=tuple(_place(one, origins, texts) for one in answer.citations))
+
+
+def _place(one: Citation, origins: Mapping[str, str], texts: Mapping[str, str]) -> Citation:
+    origin = origins.get(one.doc, "")
+    if origin == SAME and one.doc not in texts:
+        return one
+    found = locate(origin, texts.get(one.doc, ""), one.start, one.end)
+    if found is None:
+        return one
+    lines = replace(one, line=found.line, end_line=found.end_line)
+    return replace(lines, file_start=found.start, file_end=found.end)

@@ -173,6 +173,8 @@ async def keep_exact(ctx: Context, answer: Answer, asked: AskedTerm | None) -> A
     if unit is None:
         unit = find_exact_unit(ctx.question, answer.citations[-1], passages)
     if unit is not None:
+        if unit.short and answer_key(unit.short) in answer_key(ctx.question):
+            unit = replace(unit, short="")  # the row is asked about; another cell of it answers
         return replace(cite_exact(ctx, answer.evidence, unit), support=answer.support)
     if repeats_question(ctx.question, answer):
         quotes = format_quotes(answer.citations)

@@ -163,7 +163,13 @@ def format_place(doc: str, start: int, end: int) -> str:
 def _format_span(where: Passage | Citation) -> str:
     crumbs = [where.doc, *filter(None, where.heading.split(CRUMB_SEPARATOR))]
     page = f", p. {where.page}" if where.page else ""
-    return format_place(" › ".join(crumbs) + page, where.start, where.end)
+    named = " › ".join(crumbs) + page
+    if isinstance(where, Passage) or where.line is None:
+        return format_place(named, where.start, where.end)
+    more = f"s {where.line}–{where.end_line}" if where.end_line != where.line else f" {where.line}"
+    if where.file_start is None or where.file_end is None:
+        return f"{named}, line{more}"
+    return format_place(f"{named}, line{more}", where.file_start, where.file_end)
 
 
 def _flatten(text: str, most: int) -> str:

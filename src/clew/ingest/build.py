@@ -17,7 +17,7 @@ from clew.extract.model_calls import hear_chunks
 from clew.extract.model_extractors import DocumentExtractor
 from clew.graph.parts import HERE, RunParts
 from clew.index.derive import derive_arrays
-from clew.ingest.arrivals import record_arrivals
+from clew.ingest.arrivals import list_origins, record_arrivals, record_origins
 from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import (
@@ -140,6 +140,7 @@ class IngestPipeline:
             first, found = await _read_ahead(found)
             classifier = await self.make_classifier(first)
             pending: list[Document] = []
+            unchanged: dict[str, str] = {}
             room = self._characters_per_write()
             done = _Tally()
             marked = False
@@ -152,11 +153,18 @@ class IngestPipeline:
                 if document is not None:
                     pending.append(document)
                     room -= len(document.text)
+                elif isinstance(item, Document):  # perhaps other markup around the same text
+                    unchanged |= list_origins(item)
+                    if len(unchanged) >= _DOCUMENTS_PER_WRITE:
+                        await record_origins(self.store, unchanged)
+                        unchanged = {}
                 if len(pending) >= _DOCUMENTS_PER_WRITE or (pending and room <= 0):
                     done += await self._write(pending)
                     pending, room = [], self._characters_per_write()
             if pending:
                 done += await self._write(pending)
+            if unchanged:
+                await record_origins(self.store, unchanged)
             # A run that is killed before this finds the same removed rows when it is repeated.
             if removed := await classifier.find_removed_rows(self.store):
                 await mark_tables_changed(self.store, *removed)
@@ -219,6 +227,8 @@ class IngestPipeline:
         """Extract, embed and write; return how much was extracted from."""
         store = self.store
         await record_arrivals(store, [name for one in documents for name in one.names])
+        origins = (list_origins(one) for one in documents)
+        await record_origins(store, {name: one for held in origins for name, one in held.items()})
         # A cluster derives for this process: one that writes beside it would do so alone.
         many = len(documents) if self.parts.count == 1 else 0
         async with store.background_writer(derive_arrays, many) as writer:

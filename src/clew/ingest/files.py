@@ -45,6 +45,7 @@ from clew.ingest.readers.source import (
     content_suffix,
 )
 from clew.ingest.readers.text import read_code, read_markdown, read_unknown
+from clew.ingest.readers.trace import trace_items
 from clew.ingest.readers.workbook import read_xlsx
 from clew.ingest.site_lines import leave_out_site_lines
 from clew.text.code_outline import CODE_SUFFIXES
@@ -305,7 +306,7 @@ def _read_sources(found: Iterable[SourceFile | Skipped], budget: ReadBudget) -> 
         suffix = content_suffix(item.path)
         empty, has_document, broken = True, False, False
         try:
-            for result in _choose_reader(item.path)(item, budget):
+            for result in trace_items(_choose_reader(item.path)(item, budget), item, budget):
                 empty = False
                 has_document = has_document or isinstance(result, Document)
                 broken = broken or (isinstance(result, Skipped) and result.broken)

@@ -166,7 +166,7 @@ def _encode_request(source: SourceFile, budget: ReadBudget) -> bytes:
 def encode_items(items: Sequence[ReadItem]) -> list[Any]:
     """What was read as plain lists."""
     return [
-        ["document", d.id, d.text, d.title, d.names, dict(d.metadata), d.page_starts]
+        ["document", d.id, d.text, d.title, d.names, dict(d.metadata), d.page_starts, d.origin]
         if isinstance(d := item, Document)
         else ["skipped" if isinstance(item, Skipped) else "end", asdict(item)]
         for item in items
@@ -178,8 +178,9 @@ def decode_items(raw: list[Any]) -> list[ReadItem]:
     items: list[ReadItem] = []
     for kind, *cells in raw:
         if kind == "document":
-            name, text, title, names, metadata, starts = cells
-            items.append(Document(name, text, title, tuple(names), metadata, tuple(starts)))
+            name, text, title, names, metadata, starts, origin = cells
+            read = (name, text, title, tuple(names), metadata, tuple(starts), origin)
+            items.append(Document(*read))
         else:
             items.append({"skipped": Skipped, "end": FileEnd}[kind](**cells[0]))
     return items

@@ -19,6 +19,7 @@ from clew.ingest.parse_process import ReadItem
 from clew.ingest.readers.pages import fold_line
 from clew.ingest.readers.tables import TABLE_KEY
 from clew.text.code_outline import CODE_FORMAT
+from clew.text.origins import compose
 from clew.text.unicode import digest
 from clew.types import Document
 
@@ -297,7 +298,8 @@ def _clean_page(document: Document, site: Site) -> Document:
     if _fold(title) in site.lines:
         heading = next(line for line in kept if line.key)
         title = "" if heading.is_sentence else heading.text.lstrip("# ").strip()
-    return replace(document, id=digest(title, text), text=text, title=title)
+    origin = compose(document.origin, document.text, text)
+    return replace(document, id=digest(title, text), text=text, title=title, origin=origin)
 
 
 def _find_entries(lines: Sequence[_Line], site: Site, page: str) -> list[bool]:

@@ -7,6 +7,8 @@ or is contained, is taken for a form of the same word, with no dictionary.
 
 import re
 import tomllib
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -304,3 +306,49 @@ def find_written_names(question: str) -> list[str]:
             found = [*found[:-1], f"{found[-1]} {word}"] if joined else [*found, word]
             last = at
     return found
+
+
+_NAMES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish"}
+_LEAST_TOLD = 2  # function words that tell a language, or one that asks
+_CLEAR = 1.3  # times as many of them as another language has
+
+
+@cache
+def _load_telling_words() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
+    """Return the question words and function words of languages in Latin letters by their names."""
+    found = {name: _load_words()[language] for language, name in _NAMES.items()}
+    text = (files("clew.text") / "language_words.toml").read_text(encoding="utf-8")
+    for words in tomllib.loads(text).values():
+        asking, other = (frozenset(words[part].split()) for part in ("asking", "other"))
+        found[words["name"]] = (asking, asking | other)
+    return found
+
+
+@lru_cache(maxsize=256)
+def name_language(text: str) -> str:
+    """Name the language of a text, or the script it is in, for people; "" if nothing tells."""
+    sample = text[:_SAMPLE_CHARS]
+    letters = _LETTER.findall(sample)
+    scripts = Counter(unicodedata.name(char, "?").partition(" ")[0] for char in letters)
+    if not scripts:
+        return ""
+    if scripts["HIRAGANA"] + scripts["KATAKANA"] > 1 and 3 * scripts["LATIN"] < 2 * len(letters):
+        return "Japanese"
+    script, most = scripts.most_common(1)[0]
+    if 2 * most < len(letters) or script == "?":
+        return ""
+    if script != "LATIN":
+        named = {"CJK": "Chinese", "HANGUL": "Korean"}
+        return named.get(script, f"{script.capitalize()} letters")
+    return _name_latin(sample)
+
+
+def _name_latin(sample: str) -> str:
+    words = [word for word, _ in _words_of(sample)]
+    told = _load_telling_words()
+    counts = {name: sum(map(both.__contains__, words)) for name, (_, both) in told.items()}
+    asks = {name: any(map(asking.__contains__, words)) for name, (asking, _) in told.items()}
+    scores = {name: counts[name] + asks[name] for name in told}
+    best, *others = sorted(scores, key=lambda name: -scores[name])
+    clear = scores[best] >= _CLEAR * scores[others[0]]
+    return best if clear and scores[best] >= _LEAST_TOLD else ""

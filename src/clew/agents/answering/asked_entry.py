@@ -18,9 +18,11 @@ _LEAST_ENTRIES = 2  # from which a text is a list of them
 def cut_to_entries(question: str, answer: Answer) -> Answer:
     """Return the answer with each quote of several entries cut to the one that a question names.
 
-    An entry of a list of terms, options or codes says nothing about the others.
+    An entry of a list of terms, options or codes says nothing about the others. Where a list is
+    asked for, only a code leads to an entry: "Which values can max_size have?"
     """
-    if wants_several(question) or find_wanted_block(question) not in ("definition", ""):
+    several = wants_several(question) or find_wanted_block(question) not in ("definition", "")
+    if several and not find_exact_terms(question):
         return answer
     homes = {passage.id: passage for passage in answer.evidence.chunks}
     text, found = answer.answer, list[Citation]()

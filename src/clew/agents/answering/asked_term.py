@@ -35,6 +35,7 @@ _PLAIN = re.compile(r"[^\W\d_]?[a-z]*")  # a word that may stand in a question b
 # "Higher-order functions" are no orders: a compound before a noun says what sort of it is meant.
 _COMPOUND = re.compile(r"\b[^\W\d_]+(?:-[^\W\d_]+)+(?=\s+[^\W\d_])")
 _FORM = 0.9  # from which two words are forms of one
+_BY_TERM = 0.05  # of what its term says, before an entry that says as much
 _LEAST, _MARGIN = 0.45, 0.12  # of the question's words by rarity, and before the next entry
 # Confidence of a term that leads, by the share of the question it says; and of one that does not.
 _SAID_NOTHING, _SAID_ALL, _AMONG_OTHERS = 0.5, 0.95, 0.49
@@ -63,10 +64,14 @@ class Entry:
         return [_cut_value(words[0]) for words in names if words]
 
     def measure(self, words: Mapping[str, float]) -> float:
-        """Return how far it says the words: in all it says, and at once in its first sentence."""
+        """Return how far it says the words: in all it says, and at once in its first sentence.
+
+        Of two that say as much the one whose term says more is meant.
+        """
         text = self.text
         first = text[: sentence_spans(text)[0][1]]
-        return (_measure_share(words, text) + _measure_share(words, first)) / 2
+        said = (_measure_share(words, text) + _measure_share(words, first)) / 2
+        return said + _BY_TERM * _measure_share(words, self.block.title)
 
     def cite(self) -> ExactUnit:
         """Cite the definition for its term."""
@@ -84,13 +89,18 @@ class AskedTerm:
     leads: bool
     """Whether no other entry says nearly as much."""
     terms: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    """What the entries say."""
 
     def bound(self, candidate: str, confidence: float) -> float:
         """Return a confidence that is no higher than what the list tells of the candidate."""
         if self.leads and candidate == self.unit.short:
             return min(confidence, _SAID_NOTHING + (_SAID_ALL - _SAID_NOTHING) * self.share)
         chosen = any(candidate and candidate in term for term in self.terms)
-        return min(confidence, _AMONG_OTHERS) if chosen and self.share < 1 else confidence
+        meant = self.share == 1 and candidate in self.unit.short
+        # What an entry only mentions is not what it is called.
+        told = any(candidate and candidate in text for text in self.texts)
+        return min(confidence, _AMONG_OTHERS) if (chosen or told) and not meant else confidence
 
 
 def find_asked_term(ctx: Context, passages: Sequence[Passage]) -> AskedTerm | None:
@@ -133,7 +143,8 @@ def _choose_entry(entries: Sequence[Entry], words: Mapping[str, float]) -> Asked
     share = _measure_share(words, entries[best].text)
     leads = share >= _LEAST and fits[best] - behind >= _MARGIN
     terms = tuple(entry.cite().short for entry in entries)
-    return AskedTerm(entries[best].cite(), share, leads, terms)
+    texts = tuple(entry.text for entry in entries)
+    return AskedTerm(entries[best].cite(), share, leads, terms, texts)
 
 
 def _measure_share(words: Mapping[str, float], text: str) -> float:

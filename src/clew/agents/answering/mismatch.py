@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from clew.agents.answering.cells import find_asked_cell, lies_in_rows
 from clew.agents.answering.lacking import drop_asking_words, name_home
+from clew.agents.answering.lookalikes import is_of_lookalike
 from clew.agents.answering.unsaid import (
     find_role,
     is_of_other_role,
@@ -140,7 +141,9 @@ async def is_of_other(ctx: Context, answer: Answer, *, literal: bool = False) ->
     cited = answer.citations[-1].quote
     if tells_other_end(ctx.question, cited, cited.find(answer.candidate)):
         return True
-    return is_of_sibling(ctx, answer, literal=literal) or await is_of_other_role(ctx, answer)
+    if is_of_sibling(ctx, answer, literal=literal) or await is_of_lookalike(ctx, answer):
+        return True
+    return await is_of_other_role(ctx, answer)
 
 
 def is_of_sibling(ctx: Context, answer: Answer, *, literal: bool) -> bool:

@@ -144,11 +144,13 @@ def _detect_of_lines(head: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A decoded line, its number from 1, and its encoding."""
+    """A decoded line, its number from 1, its encoding, and how many characters stand before it."""
 
     number: int
     text: str
     encoding: str
+    start: int = -1
+    """Counted as `open(path).read()` gives them; -1 if an earlier line could not be decoded."""
 
 
 def read_lines(source: SourceFile, budget: ReadBudget) -> Iterator[TextLine | Skipped]:
@@ -169,17 +171,27 @@ def read_lines(source: SourceFile, budget: ReadBudget) -> Iterator[TextLine | Sk
 
 
 def _read_byte_lines(file: BinaryIO, name: str, limit: int) -> Iterator[TextLine | Skipped]:
-    number = 0
+    number = start = 0
     while raw := file.readline(limit + 1):
         number += 1
         if len(raw) > limit:
             _discard_line(file, raw)
+            start = -1
             yield _skip_too_long(name, number, limit)
             continue
         try:
-            yield TextLine(number, raw.decode(), "utf-8")
+            line = TextLine(number, raw.decode(), "utf-8", start)
         except UnicodeDecodeError:
+            start = -1
             yield _decode_line(name, number, raw)
+            continue
+        yield line
+        start = _count_on(start, line.text)
+
+
+def _count_on(start: int, text: str) -> int:
+    """Return how many characters stand before the next line; -1 stays unknown."""
+    return start + len(text) - text.endswith("\r\n") if start >= 0 else -1
 
 
 def _decode_line(name: str, number: int, raw: bytes) -> TextLine | Skipped:
@@ -192,15 +204,17 @@ def _decode_line(name: str, number: int, raw: bytes) -> TextLine | Skipped:
 def _read_wide_lines(
     wide: TextIO, name: str, limit: int, codec: str
 ) -> Iterator[TextLine | Skipped]:
-    number = 0
+    number = start = 0
     while text := wide.readline(limit + 1):
         number += 1
         if len(text) > limit:
             while text and not text.endswith("\n"):
                 text = wide.readline(_SAMPLE_BYTES)
+            start = -1
             yield _skip_too_long(name, number, limit)
         else:
-            yield TextLine(number, text, codec)
+            yield TextLine(number, text, codec, start)
+            start = _count_on(start, text)
 
 
 def _discard_line(file: BinaryIO, raw: bytes) -> None:

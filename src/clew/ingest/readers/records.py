@@ -24,6 +24,7 @@ from clew.ingest.readers.tables import (
     read_rows,
     show_cells,
 )
+from clew.ingest.readers.trace import trace_row, trace_table_rows
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -105,6 +106,8 @@ class _CsvLines:
         self.encoding = "utf-8"
         self.record: list[TextLine] = []
         """The lines of the current record."""
+        self.last_lines: dict[int, int] = {}
+        """The last line of each record of several lines, by its first."""
         self.ended = False
         self._lines = read_lines(source, budget)
         self._again: list[TextLine] = []
@@ -173,14 +176,15 @@ def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
     delimiter, header = _read_header(source, feed)
     rows = _read_records(source, feed, delimiter, header)
     if not first_field({name.casefold() for name in header}, TEXT_FIELDS):
-        yield from read_rows(TableSource(source, encoding=feed.encoding), rows)
+        table = TableSource(source, encoding=feed.encoding)
+        yield from trace_table_rows(read_rows(table, rows), feed.last_lines)
         return
     for row in rows:
         if isinstance(row, Skipped):
             yield row
             continue
         try:
-            yield row_document(source, row[1], row[0], feed.encoding)
+            yield trace_row(row_document(source, row[1], row[0], feed.encoding), feed.record)
         except InputError as error:
             yield Skipped(source.name, str(error), row[0])
 
@@ -200,6 +204,8 @@ def _read_records(
                 raise csv.Error(_UNCLOSED)
             if cells and len(cells) < len(header) and feed.is_cut():
                 raise csv.Error(_CUT)
+            if feed.number > at:
+                feed.last_lines[at] = feed.number
             if cells:
                 yield at, _make_record(header, cells)
         except csv.Error as error:
@@ -293,13 +299,14 @@ def _make_record(header: list[str], cells: list[str]) -> dict[str, str]:
 
 
 # Lenient where nothing is lost: raw tabs in strings; NaN becomes a string that JSON can write.
+_JsonRow = tuple[TextLine, Any]
 _JSON_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
 
 
 def read_json_lines(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read one JSON object per line; invalid lines are skipped."""
     rows = _read_json_rows(source, budget)
-    held: list[tuple[int, Any, str] | Skipped] = []
+    held: list[_JsonRow | Skipped] = []
     for row in rows:
         held.append(row)
         if not isinstance(row, Skipped):
@@ -311,31 +318,32 @@ def read_json_lines(source: SourceFile, budget: ReadBudget) -> Iterator[Document
         if isinstance(row, Skipped):
             yield row
             continue
+        line, value = row
         try:
-            yield row_document(source, row[1], row[0], row[2])
+            yield trace_row(row_document(source, value, line.number, line.encoding), [line])
         except InputError as error:
-            yield Skipped(source.name, str(error), row[0])
+            yield Skipped(source.name, str(error), line.number)
 
 
-def _read_json_rows(
-    source: SourceFile, budget: ReadBudget
-) -> Iterator[tuple[int, Any, str] | Skipped]:
-    """Yield the number, value and encoding of each line, and what cannot be parsed as skipped."""
+def _read_json_rows(source: SourceFile, budget: ReadBudget) -> Iterator[_JsonRow | Skipped]:
+    """Yield each line and its value, and what cannot be parsed as skipped."""
     for line in read_lines(source, budget):
         if isinstance(line, Skipped):
             yield line
         elif raw := line.text.strip():
             try:
-                yield line.number, _parse_json(raw), line.encoding
+                yield line, _parse_json(raw)
             except InputError as error:
                 yield Skipped(source.name, str(error), line.number, broken=True)
 
 
 def _read_json_table(
-    source: SourceFile, rows: Iterable[tuple[int, Any, str] | Skipped]
+    source: SourceFile, rows: Iterable[_JsonRow | Skipped]
 ) -> Iterator[Document | Skipped]:
-    plain = (row if isinstance(row, Skipped) else (row[0], row[1]) for row in rows)
-    yield from read_rows(TableSource(source), _check_objects(source, plain))
+    plain = (row if isinstance(row, Skipped) else (row[0].number, row[1]) for row in rows)
+    yield from trace_table_rows(
+        read_rows(TableSource(source), _check_objects(source, plain)), last_lines={}
+    )
 
 
 def _check_objects(

@@ -5,8 +5,9 @@
            first day of the week
 
 Each is written as a term with its definition below it (`clew.text.structure`). Only what is surely
-such a list is changed: three or more terms one below the other, with words in one column; or two
-paragraphs that begin with a term and a colon, as standards write them, and stand deeper below it.
+such a list is changed: three or more terms one below the other, with words in one column; three or
+more short lines each with its paragraphs directly below, deeper; or two paragraphs that begin with
+a term and a colon, as standards write them, and stand deeper below it.
 """
 
 import re
@@ -30,6 +31,8 @@ _HANGING = re.compile(
     r"(?P<rest>(?:\n(?P=margin) {2,}\S.*)*)\n?"
 )
 _LEAST_HANGING = 2
+_ABOVE = re.compile(r"(?P<margin> *)(?P<term>(?:--?)?[^\W\d_]\S*(?: \S+){0,11})")
+_MAX_ABOVE = 50  # characters of a term that stands above its meaning
 
 
 class _Entry(NamedTuple):
@@ -47,7 +50,7 @@ def mark_text_terms(text: str) -> str:
     """Write terms with a meaning beside them as definitions."""
     if "  " not in text:
         return text
-    lines = _mark_hanging(text).split("\n")
+    lines = _mark_above(_mark_hanging(text).split("\n"))
     found: list[str] = []
     at = 0
     while at < len(lines):
@@ -127,8 +130,61 @@ def _write(entry: _Entry, lines: list[str]) -> list[str]:
     if not entry.text:
         return lines[entry.at : entry.end]
     margin, shift = " " * entry.margin, entry.column - entry.margin - _BODY
-    rest = [line[shift:] if line.strip() else "" for line in lines[entry.at + 1 : entry.end]]
+    least = entry.margin + _BODY
+    rest = [
+        " " * max(least, _indent(line) - shift) + line.lstrip(" ") if line.strip() else ""
+        for line in lines[entry.at + 1 : entry.end]
+    ]
     return [f"{margin}{entry.term}", f"{margin}:   {entry.text}", *rest]
+
+
+def _mark_above(lines: list[str]) -> list[str]:
+    """Write terms that stand above their meaning as definitions, where three or more do."""
+    found: list[str] = []
+    at = 0
+    while at < len(lines):
+        entries = _read_below(lines, at)
+        if len(entries) < _LEAST_TERMS:
+            found.append(lines[at])
+            at += 1
+        elif len({entry.term for entry in entries}) < len(entries):
+            found += lines[at : entries[-1].end]
+            at = entries[-1].end
+        else:
+            for entry in entries:
+                found += [lines[entry.at], *_write(entry._replace(at=entry.at + 1), lines)[1:]]
+            at = entries[-1].end
+    return found
+
+
+def _read_below(lines: list[str], at: int) -> list[_Entry]:
+    """Return the entries one below the other from a line on, each with the lines after it."""
+    found: list[_Entry] = []
+    while at < len(lines):
+        entry = _read_above(lines, at)
+        if entry is None or (found and entry[2:4] != found[0][2:4]):
+            break
+        found.append(entry)
+        at = entry.end
+    return found
+
+
+def _read_above(lines: list[str], at: int) -> _Entry | None:
+    """Return the entry whose term is a line after a blank one, with its meaning right below."""
+    line = lines[at].rstrip()
+    match = _ABOVE.fullmatch(line) if 0 < len(line.strip()) <= _MAX_ABOVE else None
+    blank = at == 0 or not lines[at - 1].strip()
+    if match is None or not blank or at + 1 == len(lines) or line.endswith(_SENTENCE_ENDS):
+        return None
+    margin, column = len(match["margin"]), _indent(lines[at + 1])
+    is_heading = not margin and match["term"].isupper()
+    below = lines[at + 1].strip()
+    if is_heading or column < margin + _BODY or len(_WORD.findall(below)) < _LEAST_WORDS:
+        return None
+    end = _find_end(lines, at + 1, margin + 1)
+    while end < len(lines) and not lines[end].strip():
+        end += 1
+    return _Entry(at, end, margin, column, match["term"], below)
 
 
 def _mark_hanging(text: str) -> str:

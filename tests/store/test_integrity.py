@@ -348,22 +348,29 @@ async def test_any_flipped_bit_is_harmless_or_told(valley: KnowledgeBase) -> Non
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "is_shown"),
     [
-        "UPDATE sayings SET start = 0, end = 5",
-        "UPDATE sayings SET text = 'Mallory founded everything.'",
-        "DELETE FROM sayings WHERE fact IN (SELECT fact FROM sayings LIMIT 30)",
-        "UPDATE mentions SET spans = '[[0,3]]', description = 'damaged'",
+        ("UPDATE sayings SET start = 0, end = 5", True),
+        ("UPDATE sayings SET text = 'Mallory founded everything.'", False),
+        ("DELETE FROM sayings WHERE fact IN (SELECT fact FROM sayings LIMIT 30)", True),
+        ("UPDATE mentions SET spans = '[[0,3]]', description = 'damaged'", False),
     ],
 )
-async def test_a_damaged_statement_is_not_cited(valley: KnowledgeBase, statement: str) -> None:
+async def test_a_damaged_statement_is_not_cited(
+    valley: KnowledgeBase, statement: str, is_shown: bool
+) -> None:
+    before = await valley.ask(QUESTION)
     with sqlite3.connect(valley.settings.kb / "kb.sqlite") as db:
         db.execute(statement)
     damaged = await open_kb(valley.settings.kb)
     with pytest.raises(StoreError, match="damaged"):
         await damaged.show("Marrow Bridge")
-    with pytest.raises(StoreError, match="damaged"):
-        await ask(damaged)
+    if is_shown:
+        with pytest.raises(StoreError, match="damaged"):
+            await ask(damaged)
+    else:  # an answer shows nothing of what is damaged
+        after = await damaged.ask(QUESTION)
+        assert (after.answer, after.evidence) == (before.answer, before.evidence)
 
 
 async def ask(base: KnowledgeBase) -> None:

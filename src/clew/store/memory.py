@@ -62,6 +62,7 @@ from clew.types import (
     Entity,
     EntityLabel,
     Fact,
+    FactText,
     Kind,
     Participant,
     Support,
@@ -119,6 +120,18 @@ class MemorySnapshot:
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
         return {key: self.fact_by_key[key] for key in keys if key in self.fact_by_key}
+
+    async def fact_texts(self, keys: Sequence[int]) -> dict[int, FactText]:
+        """What facts say by key."""
+        facts = await self.facts(keys)
+        return {
+            key: FactText(one.id, one.text, one.relation, one.keywords, one.description)
+            for key, one in facts.items()
+        }
+
+    async def fact_spans(self, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Spans that state each fact."""
+        return await self.supports("fact", keys)
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key."""

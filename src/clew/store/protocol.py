@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.out_of_core import UNBOUNDED, WorkingMemory
-from clew.types import Chunk, Document, Entity, EntityLabel, Extraction, Fact, Kind, Support
+from clew.types import (
+    Chunk,
+    Document,
+    Entity,
+    EntityLabel,
+    Extraction,
+    Fact,
+    FactText,
+    Kind,
+    Support,
+)
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -254,6 +264,15 @@ class Snapshot(Protocol):
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
+
+    async def fact_texts(self, keys: Sequence[int]) -> dict[int, FactText]:
+        """What facts say by key; who takes part in them the arrays tell."""
+
+    async def fact_spans(self, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Spans that state each fact; unlike `supports`, damaged ones are not told.
+
+        Whoever compares what stands there with the fact's text need not know.
+        """
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key, without the rest of the facts."""

@@ -67,6 +67,7 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
         (POINTER, NUMBER, ctypes.c_uint16, ctypes.c_uint16, NUMBER, POINTER),
         NUMBER,
     ),
+    "renumber": ((POINTER, NUMBER, POINTER, NUMBER, POINTER), NUMBER),
     "find_pairs": ((POINTER, NUMBER, POINTER, POINTER, POINTER), None),
     "raise_to_best": ((*(POINTER,) * 4, NUMBER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
     "settle": ((POINTER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
@@ -110,6 +111,7 @@ class Kernels:
     mixed: Callable[..., None]
     weighed: Callable[..., None]
     between: Callable[..., int]
+    renumbered: Callable[..., int]
     paired: Callable[..., None]
     raised: Callable[..., int]
     settled: Callable[..., int]
@@ -260,6 +262,15 @@ class Kernels:
             raise IndexError("there are no distances")
         if self.taken(place_of(held), len(held), place_of(rows), len(rows), none, place_of(found)):
             raise IndexError(f"rows outside of {len(held)} distances")
+        return found
+
+    def renumber(self, places: NDArray[np.int32], numbers: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The new numbers of elements, by their old ones."""
+        places, numbers = np.ascontiguousarray(places), np.ascontiguousarray(numbers)
+        found = np.empty(len(numbers), np.int32)
+        given = place_of(places), len(places), place_of(numbers), len(numbers)
+        if self.renumbered(*given, place_of(found)):
+            raise IndexError(f"numbers outside of {len(places)}")
         return found
 
     def find_within(

@@ -24,6 +24,23 @@ int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *
     return 0;
 }
 
+/* The new numbers of elements, by their old ones. Returns 1 if there is none of one number. */
+int64_t clew_renumber(const int32_t *places, int64_t total, const int32_t *numbers, int64_t count,
+                      int32_t *out)
+{
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t last = count - first < PIECE ? count : first + PIECE;
+        int64_t beyond = 0;
+        for (int64_t i = first; i < last; i++)
+            beyond |= numbers[i] < 0 || numbers[i] >= total;
+        if (beyond)
+            return 1;
+        for (int64_t i = first; i < last; i++)
+            out[i] = places[numbers[i]];
+    }
+    return 0;
+}
+
 /* One bit for each of 16 distances: whether it is within a limit. */
 static inline uint32_t mark_within(const uint16_t *distances, uint16_t limit)
 {

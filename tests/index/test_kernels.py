@@ -444,3 +444,13 @@ def test_the_best_fact_of_passages_without_kernels_is_the_same(
         monkeypatch.setattr(kernels, "COMPILED", compiled)
         held = compare_nearest(bits, rows, asked, 20, RowCosines(vectors, rows, asked))
         held.raise_to_best(beyond, np.zeros(1, np.int64), np.zeros(1, np.float32))
+
+
+def test_numbers_that_moved(compiled: Kernels) -> None:
+    numbers = np.random.default_rng(2)
+    places = numbers.permutation(5000).astype(np.int32)
+    asked = numbers.integers(0, 5000, 9001).astype(np.int32)
+    np.testing.assert_array_equal(compiled.renumber(places, asked), places[asked])
+    for wrong in (-1, 5000):
+        with pytest.raises(IndexError, match="outside"):
+            compiled.renumber(places, np.array([4, wrong], np.int32))

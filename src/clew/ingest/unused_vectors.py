@@ -22,6 +22,9 @@ _FACT_ROWS = (f"{DETAIL_PREFIX}fact_rows", f"{DETAIL_PREFIX}quote_rows")
 class ErasableTable(Protocol):
     """A vector table whose rows can be overwritten."""
 
+    def count_rows(self) -> int:
+        """Number of rows."""
+
     def erase_unused(self, used: Ints, least: float) -> int:
         """Erase all rows but those in use, if they are a larger share; return how many."""
 
@@ -35,10 +38,20 @@ async def erase_unused_vectors(store: Store, least: float = ERASED_SHARE) -> int
     async with store.write_lock(), store.snapshot() as now:
         embedder = (await store.get("manifest", ["embedder"])).get("embedder", "")
         for kind in get_args(Kind) if embedder else ():
-            used, table = find_used_rows(now.arrays, kind), store.vectors(embedder, kind)
-            if used is not None and isinstance(table, ErasableTable):
+            table = store.vectors(embedder, kind)
+            if not isinstance(table, ErasableTable) or _are_few(table, now.arrays, kind, least):
+                continue
+            if (used := find_used_rows(now.arrays, kind)) is not None:
                 erased += table.erase_unused(used, least)
     return erased
+
+
+def _are_few(table: ErasableTable, arrays: Arrays, kind: Kind, least: float) -> bool:
+    """Whether too few rows are unused, told by numbers alone: two elements seldom share one."""
+    rows = arrays.get(DETAIL_ROWS.get(kind, f"{kind}_rows"))
+    held = table.count_rows()
+    used = 0 if rows is None else int(np.count_nonzero(np.asarray(rows) >= 0))
+    return held - used <= least * held and least > 0
 
 
 def find_used_rows(arrays: Arrays, kind: Kind) -> Ints | None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 from zlib import crc32
@@ -311,9 +312,14 @@ def _read_own_text(chunk: Chunk) -> _OwnText:
 
 def _number_runs(words: Sequence[str]) -> Iterator[int]:
     """Yield a number for each run of words, all numbers in them alike."""
-    masked = [word if word.isalpha() else _DIGITS.sub("0", word) for word in words]
-    for at in range(max(1, len(words) - _RUN + 1)):
-        yield crc32(" ".join(masked[at : at + _RUN]).encode())
+    masked = [(word if word.isalpha() else _DIGITS.sub("0", word)).encode() for word in words]
+    raw = b" ".join(masked)
+    if len(masked) <= _RUN:
+        yield crc32(raw)
+        return
+    starts = [0, *accumulate(len(word) + 1 for word in masked)]
+    for first, behind in zip(starts, starts[_RUN:], strict=False):
+        yield crc32(raw[first : behind - 1])
 
 
 def _read_whole_text(chunk: Chunk, names: Sequence[str]) -> _WholeText:
@@ -369,6 +375,8 @@ def _split_own_pieces(chunk: Chunk) -> list[list[str]]:
 
 def _is_date_line(piece: str) -> bool:
     """Whether a line says no more than when something was written: "Updated on 3 May 2021"."""
+    if _DIGITS.search(piece) is None:  # every date has one
+        return False
     words = piece.strip(" .()[]*_").split()
     starts = range(min(_LABEL_WORDS + 1, len(words)))
     return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)

@@ -33,7 +33,7 @@ from clew.types import (
     Support,
 )
 
-_Element = TypeVar("_Element", Entity, EntityLabel, FactText, Chunk, list[Support])
+_Element = TypeVar("_Element", Entity, EntityLabel, FactText, Chunk, list[Support], str)
 _Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]
 _MAX_CITATIONS_PER_POINT = 2  # citations of one point
 _HEAD_ROLE, _TAIL_ROLE = 2, 3  # codes in the arrays
@@ -386,6 +386,13 @@ async def fetch_entity_labels(ctx: Context, positions: Sequence[int]) -> dict[in
 async def fetch_fact_texts(ctx: Context, positions: Sequence[int]) -> dict[int, FactText]:
     """Fetch what facts say by position; unknown positions are left out."""
     return await _fetch_cached(ctx, "fact", positions, ctx.snapshot.fact_texts, "sayings")
+
+
+async def fetch_documents(ctx: Context, positions: Sequence[int]) -> list[str]:
+    """Fetch the ids of the documents that chunks are of, without the chunks' texts."""
+    documents = ctx.snapshot.chunk_documents
+    found = await _fetch_cached(ctx, "chunk", positions, documents, "documents")
+    return [found[at] for at in positions]
 
 
 async def fetch_chunks(ctx: Context, positions: Sequence[int]) -> dict[int, Chunk]:

@@ -104,6 +104,10 @@ class MemorySnapshot:
         """Chunks by key."""
         return {key: self.chunk_by_key[key] for key in keys if key in self.chunk_by_key}
 
+    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key."""
+        return {key: chunk.document for key, chunk in (await self.chunks(keys)).items()}
+
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
         return {key: self.entity_by_key[key] for key in keys if key in self.entity_by_key}

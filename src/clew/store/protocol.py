@@ -253,6 +253,9 @@ class Snapshot(Protocol):
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
 
+    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key; damaged ones are not told."""
+
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
 

@@ -192,6 +192,10 @@ class ResolvedSnapshot:
         """Chunks by key."""
         return await self.raw.chunks(keys)
 
+    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key."""
+        return await self.raw.chunk_documents(keys)
+
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key; merged names are one entity."""
         simple = [key for key in keys if not self._is_composite(int(key))]

@@ -218,6 +218,15 @@ class TableSnapshot:
         chunks = {row[-1]: Chunk(*row[:-2]) for row in found}
         return self._require_all("chunks", keys, chunks)
 
+    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key, not compared with the checksums of chunks."""
+        found = await self._select(
+            "SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.document "
+            "WHERE c.key $keys",
+            keys,
+        )
+        return self._require_all("chunks", keys, dict(found))
+
     async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
         """Id and name of entities by key."""
         found = await self._select_checked(_ENTITIES, keys, beside=1)

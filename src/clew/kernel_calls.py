@@ -170,7 +170,7 @@ class Settling:
         starts, columns = rows
         most = int((starts[passages + 1] - starts[passages]).sum())
         room, scores = np.empty((2, most), np.int64), np.empty(most, np.float32)
-        places = map(place_of, (starts, columns, passages))
+        places = [place_of(starts), place_of(columns), place_of(passages)]
         given = ctypes.byref(self.call), *places, len(passages), place_of(room), most
         count = self.raised(*given, place_of(scores), place_of(fit))
         if count < 0:

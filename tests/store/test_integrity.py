@@ -17,7 +17,8 @@ from clew.llm.embed import EmbedRole, Vectors
 from clew.store.checked_files import FileNote
 from clew.store.protocol import Change
 from clew.store.sqlite.store import SqliteStore
-from clew.store.vector_files import DamagedVectors, VectorFile
+from clew.store.vector_files import VectorFile
+from clew.store.vector_records import DamagedVectors
 from clew.testing.contracts import MARIE, PIERRE
 from clew.testing.fakes import HashEmbed
 from clew.text.unicode import digest

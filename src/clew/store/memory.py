@@ -51,7 +51,8 @@ from clew.store.resolved_entities import (
     parse_sense_pins,
 )
 from clew.store.row_lookup import parse_hashes
-from clew.store.vector_files import STORED, check_width
+from clew.store.vector_files import check_width
+from clew.store.vector_records import STORED
 from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
 from clew.text.unicode import digest, mark_text

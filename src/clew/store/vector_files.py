@@ -3,7 +3,7 @@
 `NAME.npy` holds the vectors, `NAME.hash.npy` the 16-byte content hash and the checksum of each row.
 A row is valid only if both headers include it: the vectors are written and synced first, the hashes
 last, so a crash can leave an unused tail but never a row without its vector. A hash of zeros marks
-a row whose vector was lost to damage. `NAME.signs.npy`
+a row whose vector was lost to damage, or erased with its text. `NAME.signs.npy`
 and `NAME.ivf`, of many vectors, are indexes over them.
 
 Vectors are 16-bit numbers (docs/decisions/0018-smaller-vectors.md). A file of earlier versions,
@@ -65,7 +65,7 @@ MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verif
 
 
 class VectorFile:
-    """Vectors in append-only files; a row, once given, belongs to its text for ever."""
+    """Vectors in append-only files; a row, once given, is never given to another text."""
 
     def __init__(self, path: Path, shape_in_use: Callable[[], Shape] = lambda: (0, 0)) -> None:
         """`shape_in_use` tells how many rows the tables refer to, should the files be lost."""

@@ -47,11 +47,14 @@ async def erase_unused_vectors(store: Store, least: float = ERASED_SHARE) -> int
 
 
 def _are_few(table: ErasableTable, arrays: Arrays, kind: Kind, least: float) -> bool:
-    """Whether too few rows are unused, told by numbers alone: two elements seldom share one."""
-    rows = arrays.get(DETAIL_ROWS.get(kind, f"{kind}_rows"))
+    """Whether too few rows are unused, told by the elements alone: others use no fewer."""
     held = table.count_rows()
-    used = 0 if rows is None else int(np.count_nonzero(np.asarray(rows) >= 0))
-    return held - used <= least * held and least > 0
+    rows = np.asarray(arrays.get(DETAIL_ROWS.get(kind, f"{kind}_rows"), ()), np.int64)
+    if least <= 0 or int(rows.max(initial=-1)) >= held:
+        return False
+    is_used = np.zeros(held + 1, np.bool_)
+    is_used[rows] = True  # the last one stands for none
+    return held - np.count_nonzero(is_used[:held]) <= least * held
 
 
 def find_used_rows(arrays: Arrays, kind: Kind) -> Ints | None:

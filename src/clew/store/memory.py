@@ -36,6 +36,7 @@ from clew.store.protocol import (
     Counts,
     DeriveArrays,
     DocumentSource,
+    ElementParts,
     Failure,
     Snapshot,
     Tables,
@@ -63,7 +64,6 @@ from clew.types import (
     Entity,
     EntityLabel,
     Fact,
-    FactText,
     Kind,
     Participant,
     Support,
@@ -76,7 +76,7 @@ _ROLE_CODES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
 
 @dataclass(frozen=True)
-class MemorySnapshot:
+class MemorySnapshot(ElementParts):
     """One generation of the in-memory store, in dicts by key."""
 
     generation: int = 0
@@ -105,10 +105,6 @@ class MemorySnapshot:
         """Chunks by key."""
         return {key: self.chunk_by_key[key] for key in keys if key in self.chunk_by_key}
 
-    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
-        """Ids of the documents of chunks by key."""
-        return {key: chunk.document for key, chunk in (await self.chunks(keys)).items()}
-
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
         return {key: self.entity_by_key[key] for key in keys if key in self.entity_by_key}
@@ -125,18 +121,6 @@ class MemorySnapshot:
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
         return {key: self.fact_by_key[key] for key in keys if key in self.fact_by_key}
-
-    async def fact_texts(self, keys: Sequence[int]) -> dict[int, FactText]:
-        """What facts say by key."""
-        facts = await self.facts(keys)
-        return {
-            key: FactText(one.id, one.text, one.relation, one.keywords, one.description)
-            for key, one in facts.items()
-        }
-
-    async def fact_spans(self, keys: Sequence[int]) -> dict[int, list[Support]]:
-        """Spans that state each fact."""
-        return await self.supports("fact", keys)
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key."""

@@ -284,6 +284,25 @@ class Snapshot(Protocol):
         """Spans that mention each entity or state each fact."""
 
 
+class ElementParts:
+    """Parts of whole elements; a store that reads less for them answers by itself."""
+
+    async def chunk_documents(self: Snapshot, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key."""
+        return {key: chunk.document for key, chunk in (await self.chunks(keys)).items()}
+
+    async def fact_texts(self: Snapshot, keys: Sequence[int]) -> dict[int, FactText]:
+        """What facts say by key."""
+        return {
+            key: FactText(one.id, one.text, one.relation, one.keywords, one.description)
+            for key, one in (await self.facts(keys)).items()
+        }
+
+    async def fact_spans(self: Snapshot, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Spans that state each fact."""
+        return await self.supports("fact", keys)
+
+
 class KeyValueStore(Protocol):
     """Durable key-value storage: model replies, the manifest, summaries and decisions."""
 

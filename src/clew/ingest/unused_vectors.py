@@ -54,7 +54,7 @@ def _are_few(table: ErasableTable, arrays: Arrays, kind: Kind, least: float) -> 
         return False
     is_used = np.zeros(held + 1, np.bool_)
     is_used[rows] = True  # the last one stands for none
-    return held - np.count_nonzero(is_used[:held]) <= least * held
+    return held - int(np.count_nonzero(is_used[:held])) <= least * held
 
 
 def find_used_rows(arrays: Arrays, kind: Kind) -> Ints | None:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 from zlib import crc32
@@ -312,14 +311,9 @@ def _read_own_text(chunk: Chunk) -> _OwnText:
 
 def _number_runs(words: Sequence[str]) -> Iterator[int]:
     """Yield a number for each run of words, all numbers in them alike."""
-    masked = [(word if word.isalpha() else _DIGITS.sub("0", word)).encode() for word in words]
-    raw = b" ".join(masked)
-    if len(masked) <= _RUN:
-        yield crc32(raw)
-        return
-    starts = [0, *accumulate(len(word) + 1 for word in masked)]
-    for first, behind in zip(starts, starts[_RUN:], strict=False):
-        yield crc32(raw[first : behind - 1])
+    masked = [word if word.isalpha() else _DIGITS.sub("0", word) for word in words]
+    for at in range(max(1, len(words) - _RUN + 1)):
+        yield crc32(" ".join(masked[at : at + _RUN]).encode())
 
 
 def _read_whole_text(chunk: Chunk, names: Sequence[str]) -> _WholeText:

@@ -43,6 +43,7 @@ from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, RemoteParser, TaskRunner
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
+from clew.ingest.unused_vectors import erase_unused_vectors
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder, can_quote
 from clew.llm.limits import FailFastChat
@@ -446,6 +447,7 @@ class Builder:
             await self.embed_details(progress)
             if names := await self.make_tree_manager().tree_names():
                 await self.make_tree_manager(progress).build(names)
+            await erase_unused_vectors(self.store, least=0)
 
     async def _embed_everything(
         self,

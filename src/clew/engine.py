@@ -52,6 +52,7 @@ from clew.ingest.graphs.import_graph import (
     find_imported_graphs,
 )
 from clew.ingest.readers.source import SourceFile
+from clew.ingest.unused_vectors import erase_unused_vectors
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
@@ -257,6 +258,7 @@ class KnowledgeBase:
         counts = await self.store.write(make_removal(found), derive_arrays)
         await save_tables(self.store)
         counts = await self.builder.embed_details() or counts
+        await erase_unused_vectors(self.store)
         return await self.builder.update_trees() or counts
 
     async def reembed(self, progress: ProgressCallback = ignore_progress) -> str:

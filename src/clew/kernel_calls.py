@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,18 @@ class Estimates(ctypes.Structure):
     )
 
 
+class Likeness(ctypes.Structure):
+    """Passages that may be copies of each other; see `likeness` in kernels_copies.h."""
+
+    _fields_ = (
+        *((name, POINTER) for name in ("matrix", "rows", "positions", "starts", "entities")),
+        ("words", POINTER),
+        *((name, NUMBER) for name in ("width", "count")),
+        *((name, FLOAT) for name in ("near", "near_if_long", "same")),
+        *((name, NUMBER) for name in ("long_words", "few", "others")),
+    )
+
+
 _HEAD_BYTES = object.__basicsize__  # of an array, before the place of its numbers
 _read_place = ctypes.c_void_p.from_address
 
@@ -123,3 +136,43 @@ def _is_found(array: NDArray[Any]) -> bool:
 
 place_of = _choose_way()
 """Where the numbers of an array are; they have to lie one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """Compares elements with a vector when they are asked for: each once."""
+
+    settled: Callable[..., int]
+    raised: Callable[..., int]
+    call: Estimates
+    held: tuple[NDArray[Any], ...]
+    """The arrays that `call` says the places of."""
+
+    def __call__(self, positions: NDArray[np.int64], /) -> NDArray[np.float32]:
+        """The scores of the elements at some positions."""
+        wanted, count = np.ascontiguousarray(positions, np.int64), len(positions)
+        room, found = np.empty((2, count), np.int64), np.empty(count, np.float32)
+        given = ctypes.byref(self.call), place_of(wanted), count
+        if self.settled(*given, place_of(room), place_of(found)):
+            raise IndexError(f"positions outside of {self.call.elements} elements, or lost rows")
+        return found
+
+    def raise_to_best(
+        self,
+        rows: tuple[NDArray[np.int64], NDArray[np.int32]],
+        passages: NDArray[np.int64],
+        fit: NDArray[np.float32],
+    ) -> NDArray[np.int64]:
+        """Raise the fit of passages to that of their best element; return what was compared.
+
+        `rows` are the starts and the columns of the elements of all passages.
+        """
+        starts, columns = rows
+        most = int((starts[passages + 1] - starts[passages]).sum())
+        room, scores = np.empty((2, most), np.int64), np.empty(most, np.float32)
+        places = [place_of(starts), place_of(columns), place_of(passages)]
+        given = ctypes.byref(self.call), *places, len(passages), place_of(room), most
+        count = self.raised(*given, place_of(scores), place_of(fit))
+        if count < 0:
+            raise IndexError(f"positions outside of {self.call.elements} elements, or lost rows")
+        return room[0, :count]

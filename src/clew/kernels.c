@@ -145,76 +145,7 @@ VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, c
     }
 }
 
-#if defined(__x86_64__)
-/* The sum of 32 lanes, in the order of `add_lanes`. */
-__attribute__((target("avx2"))) static inline float add_eights(__m256 a, __m256 b, __m256 c,
-                                                               __m256 d)
-{
-    const __m256 eight = _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d));
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
-}
-
-__attribute__((target("avx2,fma,f16c"))) static inline float
-dot_one_by_f16c(const uint16_t *row, const float *vector, int64_t width)
-{
-    __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
-    int64_t i = 0;
-    for (; i + LANES <= width; i += LANES) {
-        const __m128i *held = (const __m128i *)(row + i);
-        const float *with = vector + i;
-        a = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held)), _mm256_loadu_ps(with), a);
-        b = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held + 1)), _mm256_loadu_ps(with + 8), b);
-        c = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held + 2)), _mm256_loadu_ps(with + 16), c);
-        d = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held + 3)), _mm256_loadu_ps(with + 24), d);
-    }
-    for (; i < width; i++)
-        a = _mm256_add_ps(a, _mm256_castps128_ps256(_mm_set_ss(widen(row[i]) * vector[i])));
-    return add_eights(a, b, c, d);
-}
-
-__attribute__((target("avx2,fma"))) static inline float
-dot_one_by_avx2(const float *row, const float *vector, int64_t width)
-{
-    __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
-    int64_t i = 0;
-    for (; i + LANES <= width; i += LANES) {
-        const float *held = row + i, *with = vector + i;
-        a = _mm256_fmadd_ps(_mm256_loadu_ps(held), _mm256_loadu_ps(with), a);
-        b = _mm256_fmadd_ps(_mm256_loadu_ps(held + 8), _mm256_loadu_ps(with + 8), b);
-        c = _mm256_fmadd_ps(_mm256_loadu_ps(held + 16), _mm256_loadu_ps(with + 16), c);
-        d = _mm256_fmadd_ps(_mm256_loadu_ps(held + 24), _mm256_loadu_ps(with + 24), d);
-    }
-    for (; i < width; i++)
-        a = _mm256_add_ps(a, _mm256_castps128_ps256(_mm_set_ss(row[i] * vector[i])));
-    return add_eights(a, b, c, d);
-}
-
-__attribute__((target("avx2,fma"))) static void
-dot_floats_by_avx2(const float *matrix, int64_t width, const int64_t *rows, int64_t count,
-                   const float *vectors, int64_t number, float *out)
-{
-    for (int64_t at = 0; at < count; at++) {
-        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(float));
-        for (int64_t which = 0; which < number; which++)
-            out[which * count + at] =
-                dot_one_by_avx2(matrix + rows[at] * width, vectors + which * width, width);
-    }
-}
-
-__attribute__((target("avx2,fma,f16c"))) static void
-dot_halves_by_f16c(const uint16_t *matrix, int64_t width, const int64_t *rows,
-                               int64_t count, const float *vectors, int64_t number, float *out)
-{
-    for (int64_t at = 0; at < count; at++) {
-        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(uint16_t));
-        for (int64_t which = 0; which < number; which++)
-            out[which * count + at] =
-                dot_one_by_f16c(matrix + rows[at] * width, vectors + which * width, width);
-    }
-}
-#endif
+#include "kernels_dot.h"
 
 /* Dot products of some rows of 32-bit numbers with vectors; a row is read once for all. */
 void clew_dot_floats(const float *matrix, int64_t width, const int64_t *rows, int64_t count,
@@ -234,6 +165,10 @@ void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows,
                      const float *vectors, int64_t number, float *out)
 {
 #if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        dot_halves_by_avx512(matrix, width, rows, count, vectors, number, out);
+        return;
+    }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         dot_halves_by_f16c(matrix, width, rows, count, vectors, number, out);
         return;
@@ -484,5 +419,6 @@ int64_t clew_push_levels(push_state *at)
 }
 
 #include "kernels_choose.h"
+#include "kernels_copies.h"
 #include "kernels_walk.h"
 #include "kernels_hop.h"

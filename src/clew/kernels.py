@@ -21,7 +21,9 @@ from clew.kernel_calls import (
     Estimates,
     HopCall,
     Led,
+    Likeness,
     PushCall,
+    Settling,
     Triples,
     WalkCall,
     place_of,
@@ -65,6 +67,9 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
         (POINTER, NUMBER, ctypes.c_uint16, ctypes.c_uint16, NUMBER, POINTER),
         NUMBER,
     ),
+    "renumber": ((POINTER, NUMBER, POINTER, NUMBER, POINTER), NUMBER),
+    "find_pairs": ((POINTER, NUMBER, POINTER, POINTER, POINTER), None),
+    "raise_to_best": ((*(POINTER,) * 4, NUMBER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
     "settle": ((POINTER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
     "keep_highest": ((*(POINTER,) * 4, NUMBER, FLOAT, POINTER, POINTER), None),
     "add_votes": ((*(POINTER,) * 4, NUMBER, POINTER), None),
@@ -106,6 +111,9 @@ class Kernels:
     mixed: Callable[..., None]
     weighed: Callable[..., None]
     between: Callable[..., int]
+    renumbered: Callable[..., int]
+    paired: Callable[..., None]
+    raised: Callable[..., int]
     settled: Callable[..., int]
     highest: Callable[..., None]
     voted: Callable[..., None]
@@ -256,6 +264,15 @@ class Kernels:
             raise IndexError(f"rows outside of {len(held)} distances")
         return found
 
+    def renumber(self, places: NDArray[np.int32], numbers: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The new numbers of elements, by their old ones."""
+        places, numbers = np.ascontiguousarray(places), np.ascontiguousarray(numbers)
+        found = np.empty(len(numbers), np.int32)
+        given = place_of(places), len(places), place_of(numbers), len(numbers)
+        if self.renumbered(*given, place_of(found)):
+            raise IndexError(f"numbers outside of {len(places)}")
+        return found
+
     def find_within(
         self, distances: NDArray[np.uint16], limit: int, room: int
     ) -> NDArray[np.int64]:
@@ -353,13 +370,37 @@ class Kernels:
         found = (one[: out.count] for one in (*whole, *part))
         return ComparedEdges(*found)
 
+    def find_pairs(
+        self,
+        vectors: tuple[NDArray[np.floating], NDArray[np.int64]],
+        mentions: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]],
+        words: NDArray[np.int32],
+        bounds: tuple[Sequence[float], Sequence[int]],
+        crowd: int,
+    ) -> NDArray[np.bool_]:
+        """Which pairs of passages may be copies of each other; see kernels_copies.h.
+
+        `vectors` are a matrix and their rows; `mentions` their positions and, for all passages,
+        the starts of rows and the entities; `words` are how many each passage has.
+        """
+        matrix, rows = vectors
+        count, width = len(rows), matrix.shape[1]
+        if count and (rows.min() < 0 or rows.max() >= len(matrix)):
+            raise IndexError(f"rows outside of a matrix of {matrix.shape}")
+        held = [np.ascontiguousarray(one) for one in (matrix, rows, *mentions, words)]
+        given = Likeness(*map(place_of, held), width, count, *bounds[0], *bounds[1])
+        marks, room = np.empty((count, count), np.bool_), np.empty(width + count, np.float32)
+        counts = np.empty(count, np.int64)
+        self.paired(ctypes.byref(given), crowd, *map(place_of, (room, counts, marks)))
+        return marks
+
     def prepare_settling(
         self,
         vectors: tuple[NDArray[np.floating], NDArray[np.int64], Floats],
         known: NDArray[np.bool_],
         values: Floats,
-    ) -> Callable[[NDArray[np.int64]], Floats]:
-        """A function that compares elements which are not known, and returns the scores of all.
+    ) -> Settling:
+        """Compares elements which are not known, and returns the scores of all.
 
         `vectors` are a matrix, the row of each element, and what it is compared with.
         """
@@ -368,16 +409,7 @@ class Kernels:
             raise ValueError("the sizes of vectors or scores differ")
         held = matrix, rows, vector, known, values
         sizes = matrix.dtype == np.float16, *matrix.shape, len(rows)
-        given = ctypes.byref(Estimates(*map(place_of, held), *sizes))
-
-        def settle(positions: NDArray[np.int64]) -> Floats:
-            wanted, count = np.ascontiguousarray(positions, np.int64), len(positions)
-            room, found = np.empty((2, count), np.int64), np.empty(count, np.float32)
-            if self.settled(given, place_of(wanted), count, place_of(room), place_of(found)):
-                raise IndexError(f"positions outside of {len(held[1])} elements, or lost rows")
-            return found
-
-        return settle
+        return Settling(self.settled, self.raised, Estimates(*map(place_of, held), *sizes), held)
 
     def keep_highest(
         self,

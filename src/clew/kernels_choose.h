@@ -24,6 +24,23 @@ int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *
     return 0;
 }
 
+/* The new numbers of elements, by their old ones. Returns 1 if there is none of one number. */
+int64_t clew_renumber(const int32_t *places, int64_t total, const int32_t *numbers, int64_t count,
+                      int32_t *out)
+{
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t last = count - first < PIECE ? count : first + PIECE;
+        int64_t beyond = 0;
+        for (int64_t i = first; i < last; i++)
+            beyond |= numbers[i] < 0 || numbers[i] >= total;
+        if (beyond)
+            return 1;
+        for (int64_t i = first; i < last; i++)
+            out[i] = places[numbers[i]];
+    }
+    return 0;
+}
+
 /* One bit for each of 16 distances: whether it is within a limit. */
 static inline uint32_t mark_within(const uint16_t *distances, uint16_t limit)
 {
@@ -163,4 +180,43 @@ int64_t clew_settle(const estimates *held, const int64_t *positions, int64_t cou
     for (int64_t i = 0; i < count; i++)
         out[i] = held->values[positions[i]];
     return 0;
+}
+
+/* Raise the fit of some passages to that of their best fact, which is compared if it is not known.
+   `room` has a place for two numbers a fact of them, `scores` for one; the facts that were compared
+   are the first in `room`. Returns how many these are, or -1 if there is no such fact or row. */
+int64_t clew_raise_to_best(const estimates *facts, const int64_t *starts, const int32_t *columns,
+                           const int64_t *passages, int64_t count, int64_t *room, int64_t most,
+                           float *scores, float *fit)
+{
+    int64_t *fresh = room, *rows = room + most, found = 0, asked = 0;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t edge = starts[passages[i]]; edge < starts[passages[i] + 1]; edge++) {
+            const int64_t at = columns[edge];
+            if (at < 0 || at >= facts->elements)
+                return -1;
+            if (facts->known[at])
+                continue;
+            if (asked >= most)
+                return -1;
+            facts->known[at] = 1;
+            facts->values[at] = -1;
+            fresh[asked++] = at;
+        }
+    for (int64_t i = 0; i < asked; i++)
+        if (facts->rows[fresh[i]] >= 0)
+            rows[found++] = facts->rows[fresh[i]];
+    const int64_t ends[2] = {0, found};
+    if (clew_score_groups(facts->matrix, facts->is_half, facts->total, facts->width, rows, ends, 1,
+                          facts->vector, scores))
+        return -1;
+    for (int64_t i = 0, next = 0; i < asked; i++)
+        if (facts->rows[fresh[i]] >= 0)
+            facts->values[fresh[i]] = scores[next++];
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t edge = starts[passages[i]]; edge < starts[passages[i] + 1]; edge++) {
+            const float value = facts->values[columns[edge]];
+            fit[i] = value > fit[i] ? value : fit[i];
+        }
+    return asked;
 }

@@ -121,6 +121,17 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class FactText:
+    """What a fact says, without those that take part in it."""
+
+    id: str
+    text: str
+    relation: str = ""
+    keywords: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RawEntity:
     """An entity as extracted from one chunk; spans are document offsets."""
 

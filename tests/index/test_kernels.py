@@ -22,6 +22,7 @@ from clew.graph.walk_edges import HopEdges
 from clew.index.cosines import RowCosines, score_rows
 from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.kernels import Kernels, load_kernels
+from clew.retrieve.copies import find_pairs
 from clew.retrieve.hop import pass_on, weigh_edges
 from clew.retrieve.rank import top_positions
 from clew.store.checksums import checksum_vectors
@@ -391,3 +392,65 @@ def test_votes_without_kernels_are_the_same(compiled: Kernels) -> None:
     np.add.at(expected, links.columns[edge], votes[at])
     np.testing.assert_array_equal(found, expected)
     assert np.count_nonzero(found) > 50
+
+
+async def test_pairs_that_may_be_copies_without_kernels_are_the_same(
+    compiled: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = (
+        "The bridge at Oslen was opened by Ada Lindberg in the spring. It has three arches. ",
+        "Ravens nest below old slates; nobody counted them before Ivo Brandt of Vessen did so. ",
+    )
+    texts = [f"{said[at % 2] * (1 + at % 3)}Report {at} of Kell {at // 9}." for at in range(40)]
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for at, text in enumerate(texts):
+        (folder / f"{at}.txt").write_text(text)
+    base = await open_hashed(Settings(kb=tmp_path / "kb", extractor="offline"), create=True)
+    await base.add(folder)
+    places = np.random.default_rng(3).permutation(40)[:30]
+    async with base.store.snapshot() as snapshot:
+        for crowd in (2, 60):  # the second is more than there are: it tells only what is near
+            found = []
+            for use in (compiled, None):
+                monkeypatch.setattr(kernels, "COMPILED", use)
+                ctx = await base.context(snapshot, "Who opened the bridge?")
+                found.append(find_pairs(ctx, places, crowd))
+            np.testing.assert_array_equal(*found)
+            assert 0 < np.count_nonzero(found[0]) < 30 * 29
+    await base.close()
+
+
+def test_the_best_fact_of_passages_without_kernels_is_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(8)
+    vectors = numbers.standard_normal((300, 64)).astype(np.float16)
+    asked = numbers.standard_normal(64).astype(np.float32)
+    rows = np.where(np.arange(300) % 7, numbers.permutation(300), -1)
+    bits = make_sign_bits(vectors)
+    links = build_csr(60, numbers.integers(0, 59, 300), np.arange(300))  # the last has none
+    passages, found = np.array([3, 59, 3, 17, 40]), []
+    for use in (compiled, None):
+        monkeypatch.setattr(kernels, "COMPILED", use)
+        facts = compare_nearest(bits, rows, asked, 20, RowCosines(vectors, rows, asked))
+        fits = np.full(len(passages), 0.1, np.float32)
+        facts.raise_to_best(links, passages, fits)
+        found.append((fits, facts.find_known(), facts.values))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5)
+    with pytest.raises(IndexError, match="outside"):
+        beyond = build_csr(1, np.zeros(1, np.int64), np.array([300]))
+        monkeypatch.setattr(kernels, "COMPILED", compiled)
+        held = compare_nearest(bits, rows, asked, 20, RowCosines(vectors, rows, asked))
+        held.raise_to_best(beyond, np.zeros(1, np.int64), np.zeros(1, np.float32))
+
+
+def test_numbers_that_moved(compiled: Kernels) -> None:
+    numbers = np.random.default_rng(2)
+    places = numbers.permutation(5000).astype(np.int32)
+    asked = numbers.integers(0, 5000, 9001).astype(np.int32)
+    np.testing.assert_array_equal(compiled.renumber(places, asked), places[asked])
+    for wrong in (-1, 5000):
+        with pytest.raises(IndexError, match="outside"):
+            compiled.renumber(places, np.array([4, wrong], np.int32))

@@ -21,7 +21,7 @@ from clew.retrieve.subgraph.extract import (
 )
 from clew.retrieve.subgraph.prune import Prune
 from clew.testing.fakes import HashEmbed
-from clew.types import HEAD, TAIL, Entity, EntityLabel, Fact, Found, Hit
+from clew.types import HEAD, TAIL, Entity, EntityLabel, Fact, FactText, Found, Hit
 from conftest import one_in_three
 
 COUNT = 1_000_000
@@ -42,6 +42,10 @@ class Leaves:
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         return {key: _fact(key) for key in keys}
+
+    async def fact_texts(self, keys: Sequence[int]) -> dict[int, FactText]:
+        facts = await self.facts(keys)
+        return {key: FactText(one.id, one.text, one.relation) for key, one in facts.items()}
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         return {key: _fact(key).relation for key in keys}

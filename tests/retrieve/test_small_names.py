@@ -9,7 +9,7 @@ from clew.config import Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.retrieve import small_names
-from clew.retrieve.pack import fetch_facts
+from clew.retrieve.pack import fetch_fact_texts
 from clew.retrieve.small_names import is_written_small
 from clew.store.protocol import Arrays
 from clew.store.sqlite.store import SqliteStore
@@ -108,11 +108,11 @@ async def test_only_passages_with_a_name_in_a_row_have_their_facts_read(
     asked: list[str] = []
 
     async def note(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
-        found = await fetch_facts(ctx, positions)
+        found = await fetch_fact_texts(ctx, positions)
         asked.extend(fact.text for fact in found.values())
         return found
 
-    monkeypatch.setattr(small_names, "fetch_facts", note)
+    monkeypatch.setattr(small_names, "fetch_fact_texts", note)
     await kb.search("Who led the maker of what broke in Order 77?", k=4, recipe="clew")
     assert any("batch-oven" in text for text in asked)
     assert not any("bricks" in text for text in asked)

@@ -81,7 +81,7 @@ def test_vectors_with_sums_of_an_earlier_version_are_read(
     def sum_plainly(words: np.ndarray, rows: np.ndarray, by_place: bool = True) -> np.ndarray:
         return checksum_vectors(words, rows, by_place=False)
 
-    monkeypatch.setattr("clew.store.vector_files.checksum_vectors", sum_plainly)
+    monkeypatch.setattr("clew.store.vector_records.checksum_vectors", sum_plainly)
     VectorFile(tmp_path / "vectors" / "chunk.npy").append(HASHES[:3], vectors[:3])
     monkeypatch.undo()
     grown = VectorFile(tmp_path / "vectors" / "chunk.npy")

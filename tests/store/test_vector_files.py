@@ -14,7 +14,8 @@ from clew.index.view import View
 from clew.llm.embed import EmbedRole, Vectors
 from clew.store.merge import embedded_text
 from clew.store.sqlite.store import SqliteStore
-from clew.store.vector_files import DamagedVectors, VectorFile
+from clew.store.vector_files import VectorFile
+from clew.store.vector_records import DamagedVectors
 from clew.testing.fakes import HashEmbed
 from clew.text.unicode import digest
 from conftest import VALLEY, document, one_in_three, stream

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from clew.cluster.sharded_graph import Question, ShardedGraph, Shards
 from clew.cluster.shards import Owners, Shard, ShardNames, cut_shard, find_owners
-from clew.graph.csr import Csr, Floats, Ints
+from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.pagerank import RankedGraph
 from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
@@ -157,6 +157,12 @@ class ShardedView(View):
             if part is not None:
                 found[mine] = part
         return found
+
+    def find_alike(
+        self, positions: Ints, bounds: tuple[Sequence[float], Sequence[int]], crowd: int
+    ) -> Mask | None:
+        """None where shards hold the vectors."""
+        return None if self.spread.has("chunk") else super().find_alike(positions, bounds, crowd)
 
     @cached_property
     def bm25(self) -> Bm25Index:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew import kernels
-from clew.graph.csr import Floats, Ints, Mask, sorted_unique
+from clew.graph.csr import Csr, Floats, Ints, Mask, sorted_unique
 from clew.index.cosines import RowCosines
 from clew.index.nearest import RowIndex
+from clew.kernel_calls import Settling
 from clew.store.sign_bits import Distances, SignBits, count_distances, find_limit, find_within
 
 Compare = Callable[[Ints], Floats]
@@ -56,6 +57,17 @@ class Estimates:
         """Make the values at some positions exact."""
         if self.known is not None:
             self.at(positions[0] if len(positions) == 1 else np.concatenate(positions))
+
+    def raise_to_best(self, links: Csr, rows: Ints, scores: Floats) -> None:
+        """Raise the scores of some rows of `links` to those of their best element here."""
+        if isinstance(self.settle, Settling) and links.columns.dtype == np.int32:
+            parts = np.ascontiguousarray(links.starts), np.ascontiguousarray(links.columns)
+            new = self.settle.raise_to_best(parts, np.ascontiguousarray(rows, np.int64), scores)
+            if self.asked is not None:
+                self.asked.append(new)
+            return
+        which, edge = links.edges_of(rows)
+        np.maximum.at(scores, which, self.at(links.columns[edge].astype(np.int64)))
 
     def find_known(self) -> Ints:
         """The positions that are known, ascending; of very many only what was asked for."""

@@ -264,6 +264,23 @@ class View:
         found[rows < 0] = 0
         return found
 
+    def find_alike(
+        self, positions: Ints, bounds: tuple[Sequence[float], Sequence[int]], crowd: int
+    ) -> Mask | None:
+        """Which pairs of passages are near each other and mention much the same.
+
+        `bounds` are those of `Likeness` in `kernel_calls`; None where this is not compiled.
+        """
+        matrix, compiled = self.matrices["chunk"], kernels.COMPILED
+        rows, words = self.arrays["chunk_rows"][positions], self.bm25.lengths
+        if compiled is None or matrix.dtype != np.float16 or not compiled.can_dot(matrix):
+            return None
+        if not len(matrix) or words.dtype != np.int32 or (rows < 0).any():
+            return None
+        links = self.links("chunk_entity")
+        mentions = np.asarray(positions, np.int64), links.starts, links.columns
+        return compiled.find_pairs((matrix, rows), mentions, words, bounds, crowd)
+
     def vector_marks(self, kind: Kind, positions: Ints) -> Ints:
         """The first bytes of the vectors of some elements that have one: others if it changes."""
         matrix = self.matrices[kind]

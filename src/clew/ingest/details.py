@@ -34,7 +34,7 @@ from clew.store.protocol import (
     Store,
     Tables,
 )
-from clew.store.vector_files import DamagedVectors
+from clew.store.vector_records import DamagedVectors
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Entity, Fact, Kind
 

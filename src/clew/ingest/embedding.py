@@ -20,7 +20,7 @@ from clew.out_of_core import keep_freed_memory
 from clew.store.merge import embedded_text
 from clew.store.protocol import DEFERRED, QUOTED, Addition, Snapshot, Store
 from clew.store.quotes import Quote, find_quote, find_quotes, place_quotes
-from clew.store.vector_files import DamagedVectors
+from clew.store.vector_records import DamagedVectors
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Kind
 

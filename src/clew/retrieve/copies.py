@@ -98,7 +98,7 @@ async def group_copies(ctx: Context, positions: Ints, *, broad: bool) -> tuple[I
     without it are copies of it. Beside the places: which differ from it in nothing at all. Where
     a `broad` account is wanted, pages of one template count as copies, whatever they mention.
     """
-    near, least = _find_pairs(ctx, positions), _SAME_TEXT
+    near, least = find_pairs(ctx, positions), _SAME_TEXT
     if broad and can_compare_vectors(ctx):
         near, least = near | _find_templates(ctx, positions), _SAME_TEMPLATE
     group = await _group_pairs(ctx, positions, near, least)
@@ -184,12 +184,17 @@ def _find_alike(
     return [members for members in alike.values() if len(members) > 1]
 
 
-def _find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
+def find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
     """Return which pairs are worth comparing: all of them where vectors do not tell.
 
     Where no chunk is near to enough others for a `crowd`, nothing else is looked at.
     """
     count, told = len(positions), can_compare_vectors(ctx)
+    if told and count:
+        floats, whole = (_NEAR, _NEAR_IF_LONG, _SAME_MENTIONS), (_LONG, _FEW_MENTIONS)
+        found = ctx.view.find_alike(positions, (floats, (*whole, _OTHER_MENTIONS)), crowd)
+        if found is not None:
+            return found
     if told:
         cosines = compare_rows(ctx.view.vectors("chunk", positions))
         near: Mask = cosines >= _NEAR
@@ -364,6 +369,8 @@ def _split_own_pieces(chunk: Chunk) -> list[list[str]]:
 
 def _is_date_line(piece: str) -> bool:
     """Whether a line says no more than when something was written: "Updated on 3 May 2021"."""
+    if _DIGITS.search(piece) is None:  # every date has one
+        return False
     words = piece.strip(" .()[]*_").split()
     starts = range(min(_LABEL_WORDS + 1, len(words)))
     return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)
@@ -385,7 +392,7 @@ async def drop_copies(ctx: Context, scores: Floats, best: Ints | None = None) ->
             first = first[~crowds[first]]  # those put last are no crowd any more
         if len(first) < _CROWD:
             break
-        near = _find_pairs(ctx, first, _CROWD)
+        near = find_pairs(ctx, first, _CROWD)
         if near.sum(axis=1).max() + 1 < _CROWD:
             break  # whatever their texts say
         group = await _group_pairs(ctx, first, near)

@@ -150,8 +150,7 @@ def _raise_to_best_fact(links: Csr, facts: Floats, fit: Floats) -> None:
 def _compare_chunks(links: Csr, facts: Estimates, whole: Estimates, chunks: Ints) -> Floats:
     """Fit of some chunks, from all their facts."""
     fit = np.maximum(whole.at(chunks), 0)
-    which, edge = links.edges_of(chunks)
-    np.maximum.at(fit, which, facts.at(links.columns[edge].astype(np.int64)))
+    facts.raise_to_best(links, chunks, fit)
     return fit
 
 

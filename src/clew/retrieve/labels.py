@@ -9,7 +9,7 @@ from clew.context import Context
 from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats
 from clew.index.view import View
-from clew.store.vector_files import STORED
+from clew.store.vector_records import STORED
 from clew.text.names import relations_to_words
 from clew.types import Kind
 

@@ -16,14 +16,12 @@ from clew.retrieve.graph_cache import get_forest, load_summaries, summary_source
 from clew.retrieve.rank import hit_positions
 from clew.tree.summaries import ChunkSpan, SummaryPoint
 from clew.types import (
-    HEAD,
-    TAIL,
     Chunk,
     Citation,
     Entity,
     EntityLabel,
     Evidence,
-    Fact,
+    FactText,
     Found,
     Hit,
     Kind,
@@ -35,10 +33,11 @@ from clew.types import (
     Support,
 )
 
-_Element = TypeVar("_Element", Entity, EntityLabel, Fact, Chunk, list[Support])
+_Element = TypeVar("_Element", Entity, EntityLabel, FactText, Chunk, list[Support], str)
 _Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]
 _MAX_CITATIONS_PER_POINT = 2  # citations of one point
-_ROLE_ORDER = {HEAD: 0, TAIL: 2}  # a triple is written head first
+_HEAD_ROLE, _TAIL_ROLE = 2, 3  # codes in the arrays
+_ROLE_ORDER = {_HEAD_ROLE: 0, _TAIL_ROLE: 2}  # a triple is written head first
 _MAX_MENTIONS = 2  # passages behind the description of an entity
 _MAX_LINE_TOKENS = 300  # of one entity or fact: longer ones are cut when they are shown
 _MAX_CACHED = 20_000  # cached elements of each kind
@@ -52,7 +51,7 @@ async def fetch_evidence(ctx: Context, found: Found, *, full: bool = False) -> E
     """
     on_paths = [at for path in found.paths for at in path.entities]
     facts_on_paths = [at for path in found.paths for at in path.facts]
-    fact_at = await fetch_facts(ctx, [*_positions(found.facts), *facts_on_paths])
+    fact_at = await fetch_fact_texts(ctx, [*_positions(found.facts), *facts_on_paths])
     entity_at = await fetch_entities(ctx, _positions(found.entities))
     wanted = _positions(found.facts) + (facts_on_paths if full else [])
     first = _first_chunks(ctx.view, [at for at in dict.fromkeys(wanted) if at in fact_at])
@@ -177,7 +176,7 @@ def _positions_of_members(view: View, facts: Sequence[int]) -> list[int]:
 async def _fetch_statements(
     ctx: Context,
     first: Mapping[int, int],
-    fetched: tuple[Mapping[int, Fact], Mapping[int, Chunk], Mapping[int, EntityLabel]],
+    fetched: tuple[Mapping[int, FactText], Mapping[int, Chunk], Mapping[int, EntityLabel]],
     names: Mapping[str, str],
     hits: Sequence[Hit],
 ) -> dict[int, Statement]:
@@ -190,12 +189,48 @@ async def _fetch_statements(
     if len(kept) + len(missing) > _MAX_CACHED:
         kept.clear()
         missing = list(first)
-    places = partial(ctx.snapshot.supports, "fact")
-    supports = await _fetch_cached(ctx, "fact", missing, places, "places")
+    places = await _fetch_places(ctx, first, missing, fetched)
     for at in missing:
-        kept[at] = _prepare_statement(ctx.view, at, first[at], supports.get(at, []), fetched, names)
+        kept[at] = _prepare_statement(ctx.view, at, first[at], places.get(at), fetched, names)
     hit_at, unscored = {hit.at: hit for hit in reversed(hits)}, Hit(-1, 0.0, "")
     return {at: kept[at].make(hit_at.get(at, unscored)) for at in first}
+
+
+async def _fetch_places(
+    ctx: Context,
+    first: Mapping[int, int],
+    facts: Sequence[int],
+    fetched: tuple[Mapping[int, FactText], Mapping[int, Chunk], Mapping[int, EntityLabel]],
+) -> dict[int, Support]:
+    """Return where each fact is stated: in its first chunk, if it is stated there.
+
+    What stands there tells whether a span is right; a fact in other words than its chunk's has
+    what is stored compared with what was extracted.
+    """
+    fact_at, chunk_at, _ = fetched
+    keys = ctx.view.keys("chunk")
+    spans = await _fetch_cached(ctx, "fact", facts, ctx.snapshot.fact_spans, "spans")
+    found, unsure = dict[int, Support](), list[int]()
+    for at in facts:
+        chunk = chunk_at.get(int(keys[first[at]])) if first[at] >= 0 else None
+        place = _choose_place(chunk, spans.get(at, ()))
+        if place is None or _quote_at(chunk, place) != fact_at[at].text:
+            unsure.append(at)
+        else:
+            found[at] = place
+    supports = partial(ctx.snapshot.supports, "fact")
+    checked = await _fetch_cached(ctx, "fact", unsure, supports, "places")
+    for at, places in checked.items():
+        chunk = chunk_at.get(int(keys[first[at]])) if first[at] >= 0 else None
+        if (place := _choose_place(chunk, places)) is not None:
+            found[at] = place
+    return found
+
+
+def _choose_place(chunk: Chunk | None, places: Sequence[Support]) -> Support | None:
+    """Return the place in a chunk, or else the first one; None if there is none."""
+    own = next((place for place in places if chunk and place.chunk == chunk.id), None)
+    return own or next(iter(places), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,18 +249,15 @@ def _prepare_statement(
     view: View,
     at: int,
     stating: int,
-    places: Sequence[Support],
-    fetched: tuple[Mapping[int, Fact], Mapping[int, Chunk], Mapping[int, EntityLabel]],
+    place: Support | None,
+    fetched: tuple[Mapping[int, FactText], Mapping[int, Chunk], Mapping[int, EntityLabel]],
     names: Mapping[str, str],
 ) -> _Stated:
     fact_at, chunk_at, label_at = fetched
     fact = fact_at[at]
     chunk = chunk_at.get(int(view.keys("chunk")[stating])) if stating >= 0 else None
-    nowhere = places[0] if places else Support("", 0, 0)
-    place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
-    participants = [label_at[member] for member in view.links("fact_entity").row(at).tolist()]
-    order = {p.entity: _ROLE_ORDER.get(p.role, 1) for p in reversed(fact.participants)}
-    named = sorted(participants, key=lambda entity: order.get(entity.id, 1))
+    place = place or Support("", 0, 0)
+    named = [label_at[member] for member in _members_in_order(view, at)]
     rest = {
         "doc": names.get(chunk.document, "") if chunk else "",
         "chunk": place.chunk,
@@ -239,6 +271,14 @@ def _prepare_statement(
     return _Stated((fact.id, fact.text, fact.relation, tuple(one.name for one in named)), rest)
 
 
+def _members_in_order(view: View, fact: int) -> list[int]:
+    """Return those who take part in a fact, the head of a triple first and its tail last."""
+    members = view.links("fact_entity")
+    row, roles = members.row(fact).tolist(), members.row_weights(fact).tolist()
+    order = {member: _ROLE_ORDER.get(int(role), 1) for member, role in zip(row, roles, strict=True)}
+    return sorted(row, key=order.__getitem__)
+
+
 def _quote_at(chunk: Chunk | None, place: Support) -> str:
     """Return the document's own words at a place, if this chunk holds it."""
     if chunk is None or chunk.id != place.chunk:
@@ -249,7 +289,7 @@ def _quote_at(chunk: Chunk | None, place: Support) -> str:
 def _build_routes(
     found: Found,
     label_at: Mapping[int, EntityLabel],
-    fact_at: Mapping[int, Fact],
+    fact_at: Mapping[int, FactText],
     stated: Mapping[int, Statement],
 ) -> tuple[Route, ...]:
     return tuple(
@@ -343,9 +383,16 @@ async def fetch_entity_labels(ctx: Context, positions: Sequence[int]) -> dict[in
     return await _fetch_cached(ctx, "entity", positions, ctx.snapshot.entity_labels, "labels")
 
 
-async def fetch_facts(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
-    """Fetch facts by position; unknown positions are left out."""
-    return await _fetch_cached(ctx, "fact", positions, ctx.snapshot.facts)
+async def fetch_fact_texts(ctx: Context, positions: Sequence[int]) -> dict[int, FactText]:
+    """Fetch what facts say by position; unknown positions are left out."""
+    return await _fetch_cached(ctx, "fact", positions, ctx.snapshot.fact_texts, "sayings")
+
+
+async def fetch_documents(ctx: Context, positions: Sequence[int]) -> list[str]:
+    """Fetch the ids of the documents that chunks are of, without the chunks' texts."""
+    documents = ctx.snapshot.chunk_documents
+    found = await _fetch_cached(ctx, "chunk", positions, documents, "documents")
+    return [found[at] for at in positions]
 
 
 async def fetch_chunks(ctx: Context, positions: Sequence[int]) -> dict[int, Chunk]:
@@ -426,7 +473,7 @@ async def _count_tokens(ctx: Context, kind: Kind, hits: Sequence[Hit]) -> list[i
             estimate_tokens(chunks[one].text) + estimate_tokens(chunks[one].title) for one in at
         ]
     if kind == "fact":
-        facts = await fetch_facts(ctx, at)
+        facts = await fetch_fact_texts(ctx, at)
         return [min(estimate_tokens(facts[one].text), _MAX_LINE_TOKENS) for one in at]
     entities = await fetch_entities(ctx, at)
     sizes = [estimate_tokens(entities[one].name + entities[one].description) for one in at]

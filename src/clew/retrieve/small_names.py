@@ -20,7 +20,7 @@ from clew.graph.page_owners import MIN_RARITY, name_rarities
 from clew.index.view import MIN_KEPT, View
 from clew.retrieve.labels import type_names
 from clew.retrieve.mentions import SURE_CLAIM, Mentions, find_mentions, is_followable
-from clew.retrieve.pack import fetch_chunks, fetch_facts
+from clew.retrieve.pack import fetch_chunks, fetch_fact_texts
 from clew.retrieve.question import content_words
 from clew.store.array_files import keep_arrays, load_kept
 from clew.store.protocol import Arrays
@@ -134,7 +134,7 @@ async def _read_facts(
     """Return the names that the facts of each passage say, other than those found by rules."""
     links, mentioned = ctx.view.links("chunk_fact"), ctx.view.links("chunk_entity")
     facts = {at: links.row(at).tolist() for at in passages}
-    fetched = await fetch_facts(ctx, sorted({one for some in facts.values() for one in some}))
+    fetched = await fetch_fact_texts(ctx, sorted({one for some in facts.values() for one in some}))
     found: dict[int, list[tuple[int, int]]] = {}
     for at, some in facts.items():
         own = set(mentioned.row(at).tolist())

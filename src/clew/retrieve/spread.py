@@ -18,9 +18,8 @@ from clew.index.cosines import compare_rows
 from clew.retrieve.best_units import stems_of, weigh_stems
 from clew.retrieve.breadth import BREADTH_WORDS, judge_breadth
 from clew.retrieve.copies import can_compare_vectors, describe_copies, group_copies
-from clew.retrieve.pack import fetch_chunks
+from clew.retrieve.pack import fetch_chunks, fetch_documents
 from clew.retrieve.rank import hit_positions
-from clew.retrieve.sections import fetch_places
 from clew.text.unicode import split_words
 from clew.types import Found, Hit
 
@@ -51,8 +50,8 @@ class Spread:
         broad = await judge_breadth(ctx)
         chunks, copies = await _fold_copies(ctx, found.chunks, broad=broad)
         first, rest = chunks[: self.top_k], chunks[self.top_k :]
-        places = await fetch_places(ctx, hit_positions(first).tolist())
-        order = self._choose_order(ctx, first, [place.document for place in places], broad)
+        pages = await fetch_documents(ctx, hit_positions(first).tolist())
+        order = self._choose_order(ctx, first, pages, broad)
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
         ranked = (*(first[at] for at in order), *rest)
         if broad and (listed := await _find_list_page(ctx, ranked)):

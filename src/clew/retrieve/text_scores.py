@@ -16,7 +16,7 @@ from clew.errors import ConfigError
 from clew.graph.csr import Floats, Ints
 from clew.graph.traverse import FactGraph
 from clew.retrieve.labels import embed_cached
-from clew.retrieve.pack import fetch_facts
+from clew.retrieve.pack import fetch_fact_texts
 from clew.retrieve.path_scores import RelationPathScorer
 from clew.retrieve.question import QuestionShape
 from clew.retrieve.rank import top_positions
@@ -94,7 +94,7 @@ class TextPathScorer:
     async def _step_texts(self, codes: Ints) -> dict[int, str]:
         labels = await load_short_texts(self.ctx)
         facts = self.ways.fact_of_code(codes)
-        fetched = await fetch_facts(self.ctx, facts[facts >= 0].tolist())
+        fetched = await fetch_fact_texts(self.ctx, facts[facts >= 0].tolist())
         return {
             code: fetched[fact].text[:_MAX_CHARS] if fact >= 0 else labels[code >> 1]
             for code, fact in zip(codes.tolist(), facts.tolist(), strict=True)

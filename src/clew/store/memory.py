@@ -36,6 +36,7 @@ from clew.store.protocol import (
     Counts,
     DeriveArrays,
     DocumentSource,
+    ElementParts,
     Failure,
     Snapshot,
     Tables,
@@ -51,7 +52,8 @@ from clew.store.resolved_entities import (
     parse_sense_pins,
 )
 from clew.store.row_lookup import parse_hashes
-from clew.store.vector_files import STORED, check_width
+from clew.store.vector_files import check_width
+from clew.store.vector_records import STORED
 from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
 from clew.text.unicode import digest, mark_text
@@ -74,7 +76,7 @@ _ROLE_CODES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
 
 @dataclass(frozen=True)
-class MemorySnapshot:
+class MemorySnapshot(ElementParts):
     """One generation of the in-memory store, in dicts by key."""
 
     generation: int = 0

@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.out_of_core import UNBOUNDED, WorkingMemory
-from clew.types import Chunk, Document, Entity, EntityLabel, Extraction, Fact, Kind, Support
+from clew.types import (
+    Chunk,
+    Document,
+    Entity,
+    EntityLabel,
+    Extraction,
+    Fact,
+    FactText,
+    Kind,
+    Support,
+)
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -243,6 +253,9 @@ class Snapshot(Protocol):
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
 
+    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key; damaged ones are not told."""
+
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
 
@@ -255,11 +268,39 @@ class Snapshot(Protocol):
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
 
+    async def fact_texts(self, keys: Sequence[int]) -> dict[int, FactText]:
+        """What facts say by key; who takes part in them the arrays tell."""
+
+    async def fact_spans(self, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Spans that state each fact; unlike `supports`, damaged ones are not told.
+
+        Whoever compares what stands there with the fact's text need not know.
+        """
+
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key, without the rest of the facts."""
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans that mention each entity or state each fact."""
+
+
+class ElementParts:
+    """Parts of whole elements; a store that reads less for them answers by itself."""
+
+    async def chunk_documents(self: Snapshot, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key."""
+        return {key: chunk.document for key, chunk in (await self.chunks(keys)).items()}
+
+    async def fact_texts(self: Snapshot, keys: Sequence[int]) -> dict[int, FactText]:
+        """What facts say by key."""
+        return {
+            key: FactText(one.id, one.text, one.relation, one.keywords, one.description)
+            for key, one in (await self.facts(keys)).items()
+        }
+
+    async def fact_spans(self: Snapshot, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Spans that state each fact."""
+        return await self.supports("fact", keys)
 
 
 class KeyValueStore(Protocol):

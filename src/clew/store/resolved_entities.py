@@ -15,14 +15,24 @@ import numpy as np
 from clew.store.merge import Mention, merge_entity
 from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Snapshot
 from clew.text.unicode import digest
-from clew.types import Chunk, Document, Entity, EntityLabel, Fact, Kind, Participant, Support
+from clew.types import (
+    Chunk,
+    Document,
+    Entity,
+    EntityLabel,
+    Fact,
+    FactText,
+    Kind,
+    Participant,
+    Support,
+)
 
 RESOLUTION_KIND = "resolution"  # key-value kind: two ids → same or not, and who decided
 SENSES_KIND = "senses"  # key-value kind: entity id → document id → number of the sense used there
 SUMMARY_KIND = "summary"  # key-value kind: digest of a long description → its summary
 LONG_DESCRIPTION = 1200  # characters from which a merged description is worth summarising
 FIRST_MANUAL_SENSE = 16  # manual senses are numbered from here; lower numbers are entity classes
-Element = TypeVar("Element", Entity, Fact)
+Element = TypeVar("Element", Entity, Fact, FactText)
 ChunkMention = tuple[int, str, Mention]
 """Chunk key, chunk id, and the mention in that chunk."""
 
@@ -182,6 +192,10 @@ class ResolvedSnapshot:
         """Chunks by key."""
         return await self.raw.chunks(keys)
 
+    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key."""
+        return await self.raw.chunk_documents(keys)
+
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key; merged names are one entity."""
         simple = [key for key in keys if not self._is_composite(int(key))]
@@ -205,6 +219,14 @@ class ResolvedSnapshot:
         heads = await self.raw.entity_names(sorted({int(key) % SENSE_STRIDE for key in keys}))
         some = ((key, heads.get(key % SENSE_STRIDE)) for key in map(int, keys))
         return {key: name for key, name in some if name is not None}
+
+    async def fact_texts(self, keys: Sequence[int]) -> dict[int, FactText]:
+        """What facts say by key."""
+        return await self._use_summaries(await self.raw.fact_texts(keys))
+
+    async def fact_spans(self, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Spans that state each fact, not compared with what was extracted."""
+        return await self.raw.fact_spans(keys)
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key, as stored: names that are resolved do not change them."""

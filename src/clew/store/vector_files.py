@@ -3,7 +3,7 @@
 `NAME.npy` holds the vectors, `NAME.hash.npy` the 16-byte content hash and the checksum of each row.
 A row is valid only if both headers include it: the vectors are written and synced first, the hashes
 last, so a crash can leave an unused tail but never a row without its vector. A hash of zeros marks
-a row whose vector was lost to damage. `NAME.signs.npy`
+a row whose vector was lost to damage, or erased with its text. `NAME.signs.npy`
 and `NAME.ivf`, of many vectors, are indexes over them.
 
 Vectors are 16-bit numbers (docs/decisions/0018-smaller-vectors.md). A file of earlier versions,
@@ -12,13 +12,10 @@ which had 32 bits, is read as it is, and rewritten before it grows.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from clew import kernels
@@ -33,35 +30,42 @@ from clew.store.append_files import (
     read_version,
 )
 from clew.store.checked_files import FileNote
-from clew.store.checksums import checksum_vectors
+from clew.store.erased_rows import erase_rows
 from clew.store.ivf_index import MIN_IVF_ROWS, IvfFile, IvfIndex, has_faiss
 from clew.store.row_lookup import RowLookup, parse_hashes
 from clew.store.sign_bits import SignBits, SignFile
-from clew.text.unicode import hash64
+from clew.store.vector_records import (
+    HALF,
+    HASH_DTYPE,
+    NO_RECORDS,
+    RECORD_BYTES,
+    RECORD_DTYPE,
+    SINGLE,
+    STORED,
+    DamagedVectors,
+    Shape,
+    Stored,
+    damage_error,
+    have_sums,
+    is_right,
+    is_unused,
+    load_records,
+    make_records,
+    map_file,
+    salvage,
+    say_something,
+    say_something_at,
+    view_words,
+)
 
-Records = NDArray[np.void]
-Stored = NDArray[np.floating]
-Shape = tuple[int, int]
 MIN_SIGNED_ROWS = 1 << 14  # fewer vectors are all compared, so their sign bits are not stored
-_HASH_DTYPE = np.dtype("V16")
-_RECORD_DTYPE = np.dtype([("hash", _HASH_DTYPE), ("sum", np.uint64)])
-_RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
-_NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
 _ITERATED_ROWS = 8192  # per block of all rows
-_MAX_READ_BYTES = 1 << 18
 MAX_WIDE_ROWS = 1 << 17  # so many 16-bit vectors are held as 32-bit numbers once they are read
-_HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
-STORED: np.dtype[np.floating] = _HALF
-"""What numbers vectors are stored as."""
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 
 
-class DamagedVectors(StoreError):  # noqa: N818  (reads as what happened)
-    """The vector files cannot be read; the vectors can be computed again."""
-
-
 class VectorFile:
-    """Vectors in append-only files; a row, once given, belongs to its text for ever."""
+    """Vectors in append-only files; a row, once given, is never given to another text."""
 
     def __init__(self, path: Path, shape_in_use: Callable[[], Shape] = lambda: (0, 0)) -> None:
         """`shape_in_use` tells how many rows the tables refer to, should the files be lost."""
@@ -74,7 +78,7 @@ class VectorFile:
         self._lock = RLock()  # several threads may append concurrently
         self._version = FileVersion(0, b"")
         self._lookup: RowLookup | None = None  # made when a hash is first looked for
-        self._records = _NO_RECORDS
+        self._records = NO_RECORDS
         self._checked = 0  # rows whose checksums were found right
         self._precision = STORED
         self._wide = np.zeros((0, 0), np.float32)  # the first rows of a file, as 32-bit numbers
@@ -102,7 +106,7 @@ class VectorFile:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._rewrite_earlier_format()
                 append_rows(self._path, block, at)
-                records = _make_records(self._path, added.view(_HASH_DTYPE).reshape(-1), block)
+                records = make_records(self._path, added.view(HASH_DTYPE).reshape(-1), block)
                 append_rows(self._hash_path, records, at)
                 self._version = read_version(self._hash_path)
             self._lookup = lookup if lookup.extend(added) else None
@@ -117,7 +121,7 @@ class VectorFile:
             stored = self._read_stored()
             # The compiled loops read 16-bit numbers as they are, without loss and in less time.
             as_stored = kernels.COMPILED is not None and stored.dtype == self._precision
-            if as_stored or self._precision == _SINGLE or len(stored) > MAX_WIDE_ROWS:
+            if as_stored or self._precision == SINGLE or len(stored) > MAX_WIDE_ROWS:
                 return stored
             if self._wide_file != self._version.file:
                 self._wide_file, self._wide = self._version.file, np.zeros((0, 0), np.float32)
@@ -197,7 +201,7 @@ class VectorFile:
             self._load_records()
             held = rows < len(self._records)
             found = np.zeros((len(rows), 2), np.uint64)
-            found[held] = _view_words(self._records[rows[held]])
+            found[held] = view_words(self._records[rows[held]])
             return found
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
@@ -218,9 +222,9 @@ class VectorFile:
             self._load_records()
             stored = self._map_rows(len(self._records))
             self._check_content(stored)
-            empty = np.count_nonzero(~(_say_something(stored) | _is_unused(self._records)))
+            empty = np.count_nonzero(~(say_something(stored) | is_unused(self._records)))
             if empty:
-                raise _damage_error(self._path, f"{empty} vectors are of zeros or no numbers")
+                raise damage_error(self._path, f"{empty} vectors are of zeros or no numbers")
             return len(self._records)
 
     def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -231,7 +235,7 @@ class VectorFile:
                 return rows[rows >= len(self._records)]
             if self._full_note.holds():
                 return rows[:0]
-            if (unused := _is_unused(self._records)).any():
+            if (unused := is_unused(self._records)).any():
                 return rows[(rows >= 0) & unused[rows]]
             self._full_note.write()
             return rows[:0]
@@ -252,6 +256,37 @@ class VectorFile:
             self.drop_wrong_indexes()
         return False
 
+    def erase_unused(self, used: NDArray[np.int64], least: float) -> int:
+        """Erase all rows but those in use, if they are a larger share; return how many.
+
+        The hashes go first, in a new file: whoever kept them reads them again, and takes none of
+        these rows for a text. A run that is killed in between is continued by the next one.
+        """
+        with self._lock, _translate_errors(self._path):
+            self._load_records()
+            is_used = np.zeros(len(self._records), np.bool_)
+            is_used[used[(used >= 0) & (used < len(is_used))]] = True
+            known = ~is_unused(self._records)
+            fresh = known & ~is_used
+            if least and np.count_nonzero(fresh) <= least * np.count_nonzero(known):
+                return 0
+            if fresh.any():
+                self._full_note.remove()
+                kept = np.where(fresh, np.zeros(1, RECORD_DTYPE), self._records)
+                _replace_rows(self._hash_path, kept)
+            stored = self._map_rows(len(is_used))
+            empty = np.flatnonzero(~is_used)
+            said = empty[say_something_at(stored, empty)]
+            if not len(said):
+                return 0
+            erase_rows(self._path, HEADER_BYTES, stored[:1].nbytes, said)
+            self._sign_file.remove()
+            self._ivf_file.remove()
+            self._version, self._lookup = UNREAD, None
+            if len(is_used) >= MIN_SIGNED_ROWS:
+                self.save_index()
+            return len(said)
+
     def drop_wrong_indexes(self) -> None:
         """Remove indexes that are not those of the vectors; the next write makes them again."""
         with self._lock:
@@ -261,7 +296,7 @@ class VectorFile:
 
     def _replace_files(self) -> None:
         """Write both files again, with the rows that are right; the hashes last."""
-        vectors, records = _salvage(self._path, self._hash_path, self._shape_in_use())
+        vectors, records = salvage(self._path, self._hash_path, self._shape_in_use())
         for path, rows in ((self._path, vectors), (self._hash_path, records)):
             if len(rows):
                 _replace_rows(path, rows)
@@ -275,7 +310,7 @@ class VectorFile:
         """Row numbers by hash."""
         self._load_records()
         if self._lookup is None:
-            self._lookup = RowLookup(_view_words(self._records))
+            self._lookup = RowLookup(view_words(self._records))
         return self._lookup
 
     def _load_records(self) -> None:
@@ -283,7 +318,7 @@ class VectorFile:
         version = read_version(self._hash_path)
         if version != self._version:
             rows = _count_admitted_rows(self._hash_path, version.header)
-            self._records = _load_records(self._hash_path)[:rows] if rows else _NO_RECORDS
+            self._records = load_records(self._hash_path)[:rows] if rows else NO_RECORDS
             self._lookup = None
             self._checked = self._checked if version.file == self._version.file else 0
             self._version = version
@@ -292,22 +327,22 @@ class VectorFile:
         if rows == 0:
             return np.zeros((0, 0), np.float32)
         try:
-            mapped: Stored = _map_file(self._path)
+            mapped: Stored = map_file(self._path)
         except (*READ_ERRORS, FileNotFoundError) as error:
-            raise _damage_error(self._path, error) from error
-        known = mapped.dtype in (_HALF, _SINGLE)
+            raise damage_error(self._path, error) from error
+        known = mapped.dtype in (HALF, SINGLE)
         if not known or mapped.ndim != 2 or not mapped.flags.c_contiguous:
-            raise _damage_error(self._path, "its header is not that of vectors")
+            raise damage_error(self._path, "its header is not that of vectors")
         if len(mapped) < rows:
-            raise _damage_error(self._path, f"{len(mapped)} vectors for {rows} hashes")
+            raise damage_error(self._path, f"{len(mapped)} vectors for {rows} hashes")
         return mapped[:rows]
 
     def _check_content(self, mapped: Stored) -> None:
         """Compare the checksums of rows not checked yet."""
         new = slice(self._checked, None)
-        wrong = np.count_nonzero(~_is_right(self._path, self._records[new], mapped[new]))
+        wrong = np.count_nonzero(~is_right(self._path, self._records[new], mapped[new]))
         if wrong:
-            raise _damage_error(self._path, f"{wrong} vectors have another checksum")
+            raise damage_error(self._path, f"{wrong} vectors have another checksum")
         self._checked = len(mapped)
 
     def _rewrite_earlier_format(self) -> None:
@@ -328,9 +363,9 @@ class VectorFile:
             _replace_rows(self._path, stored)
             self._sign_file.remove()
             self._ivf_file.remove()
-        elif _has_checksums(self._version.header) and _have_sums(self._records):
+        elif _has_checksums(self._version.header) and have_sums(self._records):
             return
-        self._records = _make_records(self._path, self._records["hash"].copy(), stored)
+        self._records = make_records(self._path, self._records["hash"].copy(), stored)
         _replace_rows(self._hash_path, self._records)
 
 
@@ -342,123 +377,6 @@ def _replace_rows(path: Path, rows: NDArray[np.generic]) -> None:
     beside.replace(path)
 
 
-def _map_file(path: Path) -> NDArray[Any]:
-    """The rows of a file; a mapped one keeps a handle open, so a small one is read."""
-    how: Literal["r"] | None = "r" if path.stat().st_size > _MAX_READ_BYTES else None
-    return np.asarray(np.load(path, mmap_mode=how, allow_pickle=False))
-
-
-def _load_records(path: Path) -> Records:
-    """The rows of a hash file; those of version 0.1 have no checksum, which is 0."""
-    try:
-        held = _map_file(path)
-    except READ_ERRORS as error:
-        raise _damage_error(path, error) from error
-    if held.ndim == 1 and held.dtype == _RECORD_BYTES:
-        held.flags.writeable = False
-        return held.view(_RECORD_DTYPE)
-    if held.ndim != 1 or held.dtype != _HASH_DTYPE:
-        raise _damage_error(path, "its header is not that of hashes")
-    records: Records = np.zeros(len(held), _RECORD_DTYPE)
-    records["hash"] = held
-    return records
-
-
-def _make_records(path: Path, hashes: NDArray[np.void], vectors: Stored) -> Records:
-    records: Records = np.zeros(len(hashes), _RECORD_DTYPE)
-    records["hash"] = hashes
-    records["sum"] = np.where(_is_unused(records), 0, _compute_sums(path, records, vectors))
-    return records
-
-
-def _compute_sums(
-    path: Path, records: Records, vectors: Stored, *, by_place: bool = True
-) -> NDArray[np.uint64]:
-    """Checksums by row; they depend on the file's name, so that files cannot be swapped."""
-    seed = np.uint64(hash64(f"{path.parent.name}/{path.name}"))
-    words, vectors = _view_words(records), np.ascontiguousarray(vectors)
-    sums = checksum_vectors(words, vectors, by_place=by_place) ^ seed
-    return np.where(sums == 0, np.uint64(1), sums)  # 0 says that there is none
-
-
-def _is_right(path: Path, records: Records, vectors: Stored) -> NDArray[np.bool_]:
-    """Whether each row has its checksum, or none; sums of earlier versions count."""
-    if not len(records):
-        return np.zeros(0, np.bool_)
-    held = records["sum"]
-    right: NDArray[np.bool_] = (held == _compute_sums(path, records, vectors)) | (held == 0)
-    if not right.all():
-        right |= held == _compute_sums(path, records, vectors, by_place=False)
-    return right
-
-
-def _have_sums(records: Records) -> bool:
-    """Whether every row in use has a checksum."""
-    return bool(records["sum"].all()) or bool((_is_unused(records) | (records["sum"] != 0)).all())
-
-
-def _view_words(records: Records) -> NDArray[np.uint64]:
-    """The hashes as two words each, where they lie."""
-    return records.view(np.uint64).reshape(-1, 3)[:, :2]
-
-
-def _is_unused(records: Records) -> NDArray[np.bool_]:
-    words = _view_words(records)
-    unused: NDArray[np.bool_] = words[:, 0] == 0
-    if unused.any():
-        unused &= words[:, 1] == 0
-    return unused
-
-
-def _say_something(vectors: Stored) -> NDArray[np.bool_]:
-    """Whether each vector has a direction; block by block, as they may be many."""
-    found = np.zeros(len(vectors), np.bool_)
-    for at in range(0, len(vectors), _ITERATED_ROWS):
-        block = np.asarray(vectors[at : at + _ITERATED_ROWS])
-        found[at : at + _ITERATED_ROWS] = np.isfinite(block).all(axis=1) & block.any(axis=1)
-    return found
-
-
-def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[Stored, Records]:
-    """What is right of two damaged files, at its old rows; the other rows are unused."""
-    try:
-        records = _load_records(hash_path)
-    except (DamagedVectors, FileNotFoundError):
-        records = _NO_RECORDS
-    vectors = _read_vectors(path)
-    rows, width = max(used[0], len(records), len(vectors)), vectors.shape[1] or used[1]
-    if not width:
-        return np.zeros((0, 0), np.float32), _NO_RECORDS
-    both = min(len(records), len(vectors))
-    vectors = vectors if len(vectors) else np.zeros((0, width), np.float32)
-    right = _is_right(path, records[:both], vectors[:both]) & (records["sum"][:both] != 0)
-    right &= _say_something(vectors[:both])
-    kept = np.zeros((rows, width), STORED)
-    kept[:both][right] = vectors[:both][right]
-    found: Records = np.zeros(rows, _RECORD_DTYPE)
-    found[:both][right] = records[:both][right]
-    if kept.dtype != vectors.dtype:
-        found["sum"] = _make_records(path, found["hash"].copy(), kept)["sum"]
-    return kept, found
-
-
-def _read_vectors(path: Path) -> Stored:
-    """All vectors of a file that its length and header allow."""
-    nothing = np.zeros((0, 0), np.float32)
-    try:
-        raw = path.read_bytes()
-        file = BytesIO(raw)
-        npy.read_magic(file)
-        shape, fortran, dtype = npy.read_array_header_1_0(file)
-    except (*READ_ERRORS, FileNotFoundError):
-        return nothing
-    if len(shape) != 2 or fortran or dtype not in (_HALF, _SINGLE) or not shape[1]:
-        return nothing
-    rows = max(min(shape[0], (len(raw) - HEADER_BYTES) // (dtype.itemsize * shape[1])), 0)
-    found: Stored = np.frombuffer(raw, dtype, rows * shape[1], HEADER_BYTES)
-    return found.reshape(-1, shape[1])
-
-
 def check_width(name: str, held: int, given: int) -> None:
     """Raise if new vectors have another number of dimensions than those of a file."""
     if held != given:
@@ -466,10 +384,6 @@ def check_width(name: str, held: int, given: int) -> None:
             f"{name}: stored vectors have {held} dimensions, new ones {given}; another model now "
             "has the embedder's name, so restore [embed] in clew.toml"
         )
-
-
-def _damage_error(path: Path, why: object) -> DamagedVectors:
-    return DamagedVectors(f"{path.name} is damaged ({why}); `clew reembed` rebuilds it")
 
 
 @contextmanager
@@ -489,8 +403,8 @@ def _count_admitted_rows(path: Path, header: bytes) -> int:
     try:
         return int(read_header(header)[0][0])
     except (*READ_ERRORS, IndexError) as error:
-        raise _damage_error(path, error) from error
+        raise damage_error(path, error) from error
 
 
 def _has_checksums(header: bytes) -> bool:
-    return bool(read_header(header)[1] == _RECORD_BYTES)
+    return bool(read_header(header)[1] == RECORD_BYTES)

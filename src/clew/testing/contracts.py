@@ -13,7 +13,7 @@ from clew.index.view import View
 from clew.store.merge import entity_id
 from clew.store.protocol import Addition, Change, Snapshot, Store
 from clew.text.unicode import digest, mark_text
-from clew.types import HEAD, MEMBER, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
+from clew.types import HEAD, MEMBER, TAIL, Chunk, Document, Extraction, FactText, RawEntity, RawFact
 
 
 def make_addition(
@@ -99,6 +99,20 @@ class StoreContract:
             ]
             found = next(f for f in facts.values() if f.relation)
             assert [p.role for p in found.participants] == [HEAD, TAIL]
+
+    async def test_parts_of_elements_are_as_in_the_whole(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
+        async with store.snapshot() as now:
+            view = View(now.arrays, {})
+            facts, chunks = view.keys("fact").tolist(), view.keys("chunk").tolist()
+            assert await now.fact_texts(facts) == {
+                key: FactText(one.id, one.text, one.relation, one.keywords, one.description)
+                for key, one in (await now.facts(facts)).items()
+            }
+            assert await now.fact_spans(facts) == await now.supports("fact", facts)
+            assert await now.chunk_documents(chunks) == {
+                key: one.document for key, one in (await now.chunks(chunks)).items()
+            }
 
     async def test_removing_leaves_what_a_fresh_build_would_give(self, store: Store) -> None:
         await store.write(Change(add=[MARIE]), derive_arrays)

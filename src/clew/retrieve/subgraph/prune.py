@@ -10,7 +10,7 @@ from clew.graph.csr import Floats, Ints, sorted_unique
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.model_choice import ChoiceKind, ScoringModel, choose_items
-from clew.retrieve.pack import fetch_entities, fetch_facts
+from clew.retrieve.pack import fetch_entities, fetch_fact_texts
 from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.subgraph.extract import SubgraphEntities, induced_facts
@@ -115,7 +115,7 @@ class Prune:
 
 
 async def _fact_texts(ctx: Context, facts: Ints) -> list[str]:
-    fetched = await fetch_facts(ctx, facts.tolist())
+    fetched = await fetch_fact_texts(ctx, facts.tolist())
     return [fetched[at].text for at in facts.tolist()]
 
 

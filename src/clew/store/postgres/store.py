@@ -67,7 +67,7 @@ from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.read import SqlDialect, TableSnapshot
 from clew.store.sqlite.tables import columns_to_keep
-from clew.store.vector_files import DamagedVectors
+from clew.store.vector_records import DamagedVectors
 from clew.store.write_lock import TaskLock
 from clew.types import Kind
 

@@ -19,13 +19,8 @@ from clew.store.ivf_index import IvfIndex
 from clew.store.postgres.connections import Connection, Database
 from clew.store.postgres.files import SharedFiles
 from clew.store.sign_bits import SignBits
-from clew.store.vector_files import (
-    MIN_SIGNED_ROWS,
-    STORED,
-    DamagedVectors,
-    Shape,
-    VectorFile,
-)
+from clew.store.vector_files import MIN_SIGNED_ROWS, VectorFile
+from clew.store.vector_records import STORED, DamagedVectors, Shape
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
 from clew.types import Kind

@@ -22,7 +22,17 @@ from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
 from clew.store.sqlite.keyvalue import select_values
-from clew.types import Chunk, Document, Entity, EntityLabel, Fact, Kind, Participant, Support
+from clew.types import (
+    Chunk,
+    Document,
+    Entity,
+    EntityLabel,
+    Fact,
+    FactText,
+    Kind,
+    Participant,
+    Support,
+)
 
 _Found = TypeVar("_Found")
 Keys = Sequence[str] | Sequence[int]
@@ -128,6 +138,10 @@ _SAYINGS = (
     "LEFT JOIN sayings s ON s.fact = f.key LEFT JOIN chunks c ON c.key = s.chunk "
     "WHERE f.key $keys ORDER BY f.key, s.chunk"
 )
+_SPANS = (
+    "SELECT s.fact, c.id, s.start, s.$end FROM sayings s JOIN chunks c ON c.key = s.chunk "
+    "WHERE s.fact $keys ORDER BY s.fact, s.chunk"
+)
 _OF_MENTIONS = (
     "FROM entities e LEFT JOIN mentions m ON m.entity = e.key LEFT JOIN chunks c "
     "ON c.key = m.chunk WHERE e.key $keys ORDER BY e.key, m.chunk"
@@ -204,6 +218,15 @@ class TableSnapshot:
         chunks = {row[-1]: Chunk(*row[:-2]) for row in found}
         return self._require_all("chunks", keys, chunks)
 
+    async def chunk_documents(self, keys: Sequence[int]) -> dict[int, str]:
+        """Ids of the documents of chunks by key, not compared with the checksums of chunks."""
+        found = await self._select(
+            "SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.document "
+            "WHERE c.key $keys",
+            keys,
+        )
+        return self._require_all("chunks", keys, dict(found))
+
     async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
         """Id and name of entities by key."""
         found = await self._select_checked(_ENTITIES, keys, beside=1)
@@ -243,6 +266,27 @@ class TableSnapshot:
             raise StoreError(DAMAGED_ROW)  # a participant is another one
         self.participants.update(read)
         return self._require_all("facts", keys, facts)
+
+    async def fact_texts(self, keys: Sequence[int]) -> dict[int, FactText]:
+        """What facts say by key."""
+        found = await self._select_checked(
+            "SELECT checksum, id, text, relation, keywords, description, weight, support, key "
+            "FROM facts WHERE key $keys ORDER BY key",
+            keys,
+            beside=1,
+        )
+        texts = {
+            key: FactText(fact, text, relation, rows.unpack(keywords), description)
+            for fact, text, relation, keywords, description, _, _, key in found
+        }
+        return self._require_all("facts", keys, texts)
+
+    async def fact_spans(self, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Spans that state each fact, not compared with what was extracted."""
+        found: dict[int, list[Support]] = defaultdict(list)
+        for key, *place in await self._select(_SPANS, keys):
+            found[key].append(Support(*place))
+        return dict(found)
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key; the whole rows are checked where the facts are read."""

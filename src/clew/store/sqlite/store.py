@@ -64,7 +64,8 @@ from clew.store.sqlite.tables import columns_to_keep, drop_columns, read_decisio
 from clew.store.sqlite.verify import COMMITTED_FILE, find_array_problems, find_lost_writes
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.sqlite.write import SqliteWriter
-from clew.store.vector_files import MIN_SIGNED_ROWS, DamagedVectors, VectorFile
+from clew.store.vector_files import MIN_SIGNED_ROWS, VectorFile
+from clew.store.vector_records import DamagedVectors
 from clew.store.write_lock import TaskLock, WriterLock
 from clew.text.unicode import digest
 from clew.types import Kind

@@ -292,8 +292,12 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
 def explain_other_language(answer: Answer, question: str) -> str:
     """Say that no passage that was found is in the language of the question; "" if one may be."""
     asked = name_language(question)
-    read = [name_language(passage.text) for passage in answer.evidence.chunks]
-    if not asked or not read or not all(read) or asked in read:
+    read = list[str]()
+    for passage in answer.evidence.chunks if asked else ():
+        read.append(name_language(passage.text))
+        if read[-1] in ("", asked):
+            return ""
+    if not read:
         return ""
     found = " and ".join(dict.fromkeys(read[:2]))
     return f"the question is in {asked}, the passages found are in {found}"

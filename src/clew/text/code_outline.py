@@ -8,6 +8,7 @@ that began a section is no longer in it.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from clew.text.structure import Heading, Section, nest_sections
@@ -66,6 +67,7 @@ _MAX_LINE = 400
 _TAB = 4  # columns
 
 
+@lru_cache(maxsize=1024)  # asked for each span that is read of a document
 def is_code(name: str) -> bool:
     """Whether a document's name says that it is code or settings."""
     return _suffix(name) in CODE_SUFFIXES

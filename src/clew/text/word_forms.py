@@ -329,9 +329,11 @@ def name_language(text: str) -> str:
     """Name the language of a text, or the script it is in, for people; "" if nothing tells."""
     sample = text[:_SAMPLE_CHARS]
     letters = _LETTER.findall(sample)
-    scripts = Counter(unicodedata.name(char, "?").partition(" ")[0] for char in letters)
-    if not scripts:
+    if not letters:
         return ""
+    if sample.isascii():
+        return _name_latin(sample)
+    scripts = Counter(unicodedata.name(char, "?").partition(" ")[0] for char in letters)
     if scripts["HIRAGANA"] + scripts["KATAKANA"] > 1 and 3 * scripts["LATIN"] < 2 * len(letters):
         return "Japanese"
     script, most = scripts.most_common(1)[0]

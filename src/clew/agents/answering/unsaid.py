@@ -90,6 +90,8 @@ async def is_of_other_role(ctx: Context, answer: Answer) -> bool:
 
 def find_role(name: str, text: str) -> str:
     """Return the noun before "of" and a name, or behind the name's possessive; "" of neither."""
+    if name.lower() not in text.lower():
+        return ""
     own = re.escape(name)
     found = re.search(
         rf"\b(\w[\w-]*) (?:of|at|for) (?:the )?{own}\b|\b{own}['’]s (\w[\w-]*)", text, re.IGNORECASE

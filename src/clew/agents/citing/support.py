@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from clew.agents.citing.entailment import Quote, find_entailing_sentences, is_entailed, is_negated
 from clew.text.name_spans import find_name_spans
@@ -113,15 +114,19 @@ def _name_words(text: str) -> set[str]:
 
 def mentions_name(name: str, text: str) -> bool:
     """Whether a text mentions a name, in full or by an unambiguous form of it."""
-    bare = strip_disambiguation(name)
+    forms = _list_forms(name)
     here = f" {name_key(text)} "
-    if not name_key(bare) or f" {name_key(bare)} " in here:
-        return True
-    return any(
-        f" {form.key} " in here
-        for form in short_forms(bare)
-        if form.kind in (FORM, HEAD) and len(form.key.split()) > 1
-    )
+    return not forms or any(form in here for form in forms)
+
+
+@lru_cache(maxsize=2048)  # a name is looked for in many texts
+def _list_forms(name: str) -> list[str]:
+    """Return the unambiguous forms of a name as they stand between words, in full first."""
+    bare = strip_disambiguation(name)
+    key = name_key(bare)
+    forms = (one for one in short_forms(bare) if one.kind in (FORM, HEAD))
+    several = [form.key for form in forms if len(form.key.split()) > 1]
+    return [f" {one} " for one in (key, *several)] if key else []
 
 
 def has_title(passage: Passage, name: str) -> bool:

@@ -8,6 +8,7 @@ asked about, and a part beside it has that word.
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 _PART = re.compile(r"(?:(?!;\s|,\s|\s(?:and|but|while|whereas|or)\s).)+", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:[-’'][^\W_]+)*")
@@ -51,11 +52,14 @@ def find_parallel(
 
     None where the part with the span has no other word in its place, or several parts have one.
     """
-    parts = [_make_part(sentence, found, is_content) for found in _PART.finditer(sentence)]
+    said = sentence.lower()
+    wanted = {bare for word in asked if (bare := _bare(word)) in said}
+    if not wanted:
+        return None
+    parts = _split_parts(sentence, is_content)
     own = next((part for part in parts if part.start <= span[0] < part.end), None)
     if own is None or len(parts) == 1:
         return None
-    wanted = {_bare(word) for word in asked}
     read = {_bare(word[0].lower()) for word in _WORD.finditer(sentence[slice(*span)])}
     rivals = [place for word, place in own.places.items() if word not in wanted | read]
     found = [
@@ -66,6 +70,11 @@ def find_parallel(
         if any(part.places[word].is_like(rival) for rival in rivals)
     ]
     return (found[0].start, found[0].end) if len({part.start for part in found}) == 1 else None
+
+
+@lru_cache(maxsize=1024)  # a sentence is read for several questions
+def _split_parts(sentence: str, is_content: IsContent) -> list[_Part]:
+    return [_make_part(sentence, found, is_content) for found in _PART.finditer(sentence)]
 
 
 def _make_part(sentence: str, found: re.Match[str], is_content: IsContent) -> _Part:

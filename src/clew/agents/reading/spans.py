@@ -142,6 +142,11 @@ def _find_asked_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _FUNCTION_WORDS and len(word) > 1)
 
 
+@lru_cache(maxsize=8192)
+def _is_asked_word(word: str) -> bool:
+    return bool(asked_words(word))
+
+
 def can_read(ctx: Context, question: str) -> bool:
     """Whether there is a reader that knows the script and the language of a question."""
     known = ctx.reader is not None and ctx.reader.reads(question)
@@ -209,7 +214,7 @@ async def _move_to_part(ctx: Context, question: str, reading: Reading) -> Readin
     home, (first, last) = reading.passage, reading.sentence()
     own = (reading.start - first, reading.end - first)
     asked = {*asked_words(question)} - {*asked_words(home.title)}  # all parts are about the title
-    part = find_parallel(asked, home.text[first:last], own, lambda word: bool(asked_words(word)))
+    part = find_parallel(asked, home.text[first:last], own, _is_asked_word)
     if part is None:
         return reading
     start, end = first + part[0], first + part[1]

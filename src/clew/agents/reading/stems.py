@@ -1,5 +1,7 @@
 """What the forms of a word share, irregular verbs and synonyms among them."""
 
+from functools import lru_cache
+
 from clew.agents.citing.entailment import SYNONYM_OF_STEM
 from clew.text.irregular_verbs import BASE_OF_FORM
 
@@ -7,6 +9,7 @@ _MIN_STEM = 3  # letters that are left when an ending is cut
 _ENDINGS = ("ing", "ers", "er", "ors", "or", "ied", "ies", "ed", "es", "s", "e", "y")
 
 
+@lru_cache(maxsize=8192)  # the words of a question's passages, again and again
 def cut_ending(word: str) -> str:
     """Return what the forms of a word share: "owned" and "owns"."""
     if group := SYNONYM_OF_STEM.get(word[:5]):

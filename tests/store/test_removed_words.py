@@ -43,7 +43,9 @@ async def test_a_repair_leaves_nothing_of_what_was_removed(
     base = await open_hashed(settings, create=True)
     if not embeds:
         base = KnowledgeBase(base.store, settings, None)
-    texts = [f"Weir {n} was built by Ada Lind{n} beside the Mill of Oslen{n}." for n in range(COUNT)]
+    texts = [
+        f"Weir {n} was built by Ada Lind{n} beside the Mill of Oslen{n}." for n in range(COUNT)
+    ]
     await base.take(_stream([*texts, TEXT]))
     assert _find(settings.kb)
     await base.remove([f"{digest(TEXT)}.txt"])

@@ -310,7 +310,7 @@ class Kernels:
         scores = (POINTER * len(words))(*map(place_of, words))
         asked = place_of(at), len(at), origin, place_of(codes)
         given = scores, len(words), scale, place_of(fits), most
-        rooms = map(place_of, (kept, keys, said, sums, chosen))
+        rooms = place_of(kept), place_of(keys), place_of(said), place_of(sums), place_of(chosen)
         count = self.likely(*asked, *given, *rooms)
         return kept[chosen[:count]], said[chosen[:count]]
 

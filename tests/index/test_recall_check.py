@@ -96,9 +96,11 @@ async def test_recall_is_measured_where_names_have_no_vectors_yet(
 ) -> None:
     kb = Settings(kb=tmp_path / "kb", extractor="offline")
     base = await open_hashed(kb, create=True)
-    for at, name in enumerate(("Marrow", "Kell", "Oslen", "Vessen", "Tarn")):
-        (tmp_path / f"{at}.txt").write_text(f"Ada Lind built the {name} Bridge beside {name} Mill.")
-    await base.add(sorted(tmp_path.glob("*.txt")))
+    (tmp_path / "notes").mkdir()
+    for name in ("Marrow", "Kell", "Oslen", "Vessen", "Tarn"):
+        text = f"Ada Lind built the {name} Bridge beside {name} Mill."
+        (tmp_path / "notes" / f"{name}.txt").write_text(text)
+    await base.add([tmp_path / "notes"])
     _index_all(monkeypatch)
     told = {check.name: check for check in await check_nearest(kb)}
     assert told["nearest chunk"].message.startswith("recall@10 1.000 over 5")

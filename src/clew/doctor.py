@@ -212,11 +212,20 @@ async def check_nearest(settings: Settings) -> list[Check]:
         embedder = (await base.store.get("manifest", ["embedder"])).get("embedder", "")
         async with base.store.snapshot() as now:
             view = await load_view(base.store, embedder, now, **settings.index.model_dump())
-            return [_check_kind(view, kind) for kind in _COMPARED_WITH]
+            found = [_check_kind(view, kind) for kind in _COMPARED_WITH]
+            return [*_check_lists(settings), *found]
     except ClewError as error:
         return [Check("nearest", "broken", str(error))]
     finally:
         await base.close()
+
+
+def _check_lists(settings: Settings) -> Iterator[Check]:
+    """Say so if the number of lists is set and there are none."""
+    if settings.index.lists and not has_faiss():
+        install = pip_install_command("ann")
+        told = f"`lists = {settings.index.lists}` has no effect: there are none; run `{install}`"
+        yield Check("lists", "missing", told)
 
 
 def _check_kind(view: View, kind: Kind) -> Check:

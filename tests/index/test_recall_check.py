@@ -121,6 +121,16 @@ async def test_it_says_where_other_cosines_are_estimated(
     assert chunk.message == "exact: all 6 are compared"
 
 
+async def test_lists_that_there_are_none_of_are_told(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "has_faiss", lambda: False)
+    chosen = valley.settings.model_copy(update={"index": IndexSettings(lists=9)})
+    [lists, *_] = await check_nearest(chosen)
+    assert (lists.name, lists.state) == ("lists", "missing")
+    assert "`lists = 9` has no effect" in lists.message and "[ann]" in lists.message
+
+
 async def test_without_a_knowledge_base_it_says_so(valley: KnowledgeBase) -> None:
     absent = valley.settings.model_copy(update={"kb": valley.settings.kb / "absent"})
     [check] = await check_nearest(absent)

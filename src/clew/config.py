@@ -136,6 +136,8 @@ class EmbedSettings(_Section):
     concurrency: int = Field(default=8, gt=0)
     timeout: float = Field(default=60.0, gt=0)
     """Seconds for one call to the endpoint, from connecting to the last byte."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the local embedder runs; auto: on a GPU if onnxruntime-gpu is installed."""
     kinds: tuple[Literal["chunk", "entity", "fact"], ...] = ("chunk", "fact")
     """What is embedded when documents are added; the rest when a recipe first reads it."""
     import_limit: int = Field(default=100_000, ge=0)

@@ -8,7 +8,7 @@ import pytest
 
 from clew.config import Settings
 from clew.index import view
-from clew.retrieve import follow_up, walk
+from clew.retrieve import walk
 from clew.store import sign_bits
 from clew.store.sign_bits import make_sign_bits
 from clew.testing.hashed_kb import open_hashed
@@ -28,9 +28,8 @@ async def test_another_order_gives_the_same_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view, "MIN_ESTIMATED", 20)
-    monkeypatch.setattr(sign_bits, "_COUNTED_ROWS", 40)
+    monkeypatch.setattr(sign_bits, "COUNTED_ROWS", 40)
     monkeypatch.setattr(walk, "MAX_NEAR", 8)
-    monkeypatch.setattr(follow_up, "_MAX_SETTLED", 3)
     texts = [
         f"{one} Lind{n} built the {thing} of {other}. {other} lies near {one}."
         for n, one in enumerate(PLACES)
@@ -54,7 +53,7 @@ async def test_another_order_gives_the_same_scores(
 def test_rows_that_are_counted_are_chosen_by_what_they_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sign_bits, "_COUNTED_ROWS", 500)
+    monkeypatch.setattr(sign_bits, "COUNTED_ROWS", 500)
     numbers = np.random.default_rng(7)
     vectors = numbers.standard_normal((9000, 100)).astype(np.float32)
     order = numbers.permutation(9000)

@@ -27,7 +27,7 @@ _BLOCK_DIMENSIONS = 3  # of the array of all blocks
 _COMPARED_ROWS = 1 << 13
 _SUMMED_WORDS = 3
 _COMPARED_BLOCKS = 16  # of which a row is compared with its vector, whenever a file is read
-_COUNTED_ROWS = 1 << 14  # rows that are enough to tell how many have each distance
+COUNTED_ROWS = 1 << 14  # rows that are enough to tell how many have each distance
 _MIXING = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the high bits depend on all others
 
 
@@ -152,7 +152,7 @@ class SignBits:
         return held[1]
 
     def _choose_sample(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        bits = (len(rows) // _COUNTED_ROWS).bit_length() - 1
+        bits = (len(rows) // COUNTED_ROWS).bit_length() - 1
         if bits < 1:
             return None
         words = np.concatenate([*(block[0] for block in self.blocks), self.tail[0]])

@@ -430,7 +430,7 @@ class Builder:
         return self.embed.name
 
     async def repair(self, progress: ProgressCallback = ignore_progress) -> None:
-        """Derive the arrays from the tables again, and embed elements without a vector."""
+        """Derive all arrays again, embed what has no vector, and erase what was removed."""
         async with self.store.write_lock():
             held = (await self.store.get("manifest", ["embedder"])).get("embedder", "")
             change = Change(rebuild=True, embedder=held if self.embed is None else "")
@@ -443,7 +443,7 @@ class Builder:
                 quoted = await uses_quotes(self.store, self.embed)
                 await self._embed_everything(self.embed, progress, quoted)
                 change = replace(change, embedder=self.embed.name)
-                await self.store.write(change, derive_arrays)
+            await self.store.write(change, derive_arrays)  # with it the arrays before go
             await self.embed_details(progress)
             if names := await self.make_tree_manager().tree_names():
                 await self.make_tree_manager(progress).build(names)

@@ -34,16 +34,16 @@ JsonMode = Literal["auto", "schema", "tool", "json", "text"]
 OPENAI_URL = "https://api.openai.com/v1"
 
 
-_BYTES = {"M": 10**6, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([MGT])(?:i?B)?", re.IGNORECASE)
+_BYTES = {"": 1, "M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([MGT])(?:i?B)?)?", re.IGNORECASE)
 
 
 def _parse_memory(given: Any) -> Any:
-    """Return the bytes that `2GB`, `800 MB` or `0.5TB` means."""
+    """Return the bytes that `2GB`, `800 MB`, `0.5TB` or a plain number of bytes means."""
     if given is None:
         return None
     found = _SIZE.fullmatch(str(given).strip())
-    size = int(float(found[1]) * _BYTES[found[2].upper()]) if found else 0
+    size = int(float(found[1]) * _BYTES[(found[2] or "").upper()]) if found else 0
     if size < LEAST_BOUND:
         why = 'must be a size such as "2GB" and at least "500MB"'
         raise PydanticCustomError("memory", "{why}", {"why": why})
@@ -136,6 +136,8 @@ class EmbedSettings(_Section):
     concurrency: int = Field(default=8, gt=0)
     timeout: float = Field(default=60.0, gt=0)
     """Seconds for one call to the endpoint, from connecting to the last byte."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the local embedder runs; auto: on a GPU if onnxruntime-gpu is installed."""
     kinds: tuple[Literal["chunk", "entity", "fact"], ...] = ("chunk", "fact")
     """What is embedded when documents are added; the rest when a recipe first reads it."""
     import_limit: int = Field(default=100_000, ge=0)
@@ -380,7 +382,8 @@ def _describe(error: ValidationError) -> str:
     *above, key = first["loc"] or ("",)
     where = ".".join(map(str, first["loc"]))
     if first["type"] != "extra_forbidden":
-        return f"{where}: {first['msg'].lower().removeprefix('value error, ')}"
+        said = first["msg"].removeprefix("Value error, ")
+        return f"{where}: {said[:1].lower()}{said[1:]}"
     known: Any = Settings
     for part in above:
         known = known.model_fields[part].annotation if part in known.model_fields else None

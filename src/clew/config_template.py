@@ -40,6 +40,7 @@ TEMPLATE = """\
 # passage_prefix = ""
 # timeout = 60              # seconds for one call to the endpoint
 # kinds = ["chunk", "fact"] # what `clew add` embeds; entities when a recipe first reads them
+# device = "auto"           # of the local embedder: a GPU with onnxruntime-gpu; or "cpu", "cuda"
 # import_limit = 100000     # imported graphs up to this many elements are embedded by default
 
 [rerank]

@@ -17,7 +17,7 @@ from clew import kernels
 from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, VectorsDeferred
-from clew.graph.csr import Floats
+from clew.graph.csr import Floats, Ints
 from clew.index.nearest import StoredIndexes, is_indexed
 from clew.index.view import View
 from clew.ingest.embedding import load_view
@@ -45,8 +45,17 @@ _EXTRAS = {
     "cluster": ("ray", "grpc"),
     "train": ("torch", "transformers", "peft"),
 }
-_COMPARED_WITH: dict[Kind, Kind] = {"chunk": "entity", "fact": "entity", "entity": "chunk"}
-"""Kinds with many elements, each with the kind whose vectors serve as queries."""
+_COMPARED_WITH: dict[Kind, tuple[Kind, ...]] = {
+    "chunk": ("entity", "fact", "chunk"),
+    "fact": ("entity", "chunk", "fact"),
+    "entity": ("chunk", "fact", "entity"),
+}
+"""Kinds with many elements, each with the kinds whose vectors may serve as queries.
+
+Those of another kind are preferred, as a question is no element either; the first that has vectors
+is taken. Vectors of names are made when they are first read, so by default there are none.
+"""
+_PLURALS = {"chunk": "passages", "fact": "facts", "entity": "names"}
 _QUERIES = 100
 _RECALL_AT = 10
 _MIN_RECALL = 0.95
@@ -203,11 +212,20 @@ async def check_nearest(settings: Settings) -> list[Check]:
         embedder = (await base.store.get("manifest", ["embedder"])).get("embedder", "")
         async with base.store.snapshot() as now:
             view = await load_view(base.store, embedder, now, **settings.index.model_dump())
-            return [_check_kind(view, kind) for kind in _COMPARED_WITH]
+            found = [_check_kind(view, kind) for kind in _COMPARED_WITH]
+            return [*_check_lists(settings), *found]
     except ClewError as error:
         return [Check("nearest", "broken", str(error))]
     finally:
         await base.close()
+
+
+def _check_lists(settings: Settings) -> Iterator[Check]:
+    """Say so if the number of lists is set and there are none."""
+    if settings.index.lists and not has_faiss():
+        install = pip_install_command("ann")
+        told = f"`lists = {settings.index.lists}` has no effect: there are none; run `{install}`"
+        yield Check("lists", "missing", told)
 
 
 def _check_kind(view: View, kind: Kind) -> Check:
@@ -220,17 +238,17 @@ def _check_kind(view: View, kind: Kind) -> Check:
 def _compare_nearest(view: View, kind: Kind) -> Check:
     """Measure recall and time; texts of another kind are the queries, as questions are."""
     name, count = f"nearest {kind}", view.count(kind)
-    queries = _choose_queries(view, kind)
-    if not len(queries) or kind not in view.matrices:
+    if kind not in view.matrices or not len(_find_embedded(view, kind)):
         return Check(name, "missing", "no vectors to compare")
     if kind not in view.indexes or not is_indexed(count, _RECALL_AT):
-        return Check(name, "ok", f"exact: all {count:,} are compared")
+        return Check(name, "ok", _describe_exact(view, kind))
+    asked, queries = _choose_queries(view, kind)
     exact = _find_all_nearest(View(view.arrays, view.matrices, view.generation), kind, queries)
     near = _find_all_nearest(view, kind, queries)
     recall = np.mean([len(a & b) / max(1, len(b)) for a, b in zip(near[0], exact[0], strict=True)])
     times = near[1], exact[1]
     message = f"recall@{_RECALL_AT} {recall:.3f} over {count:,}"
-    message += f", {times[0]:.1f} ms (exact {times[1]:.1f})"
+    message += f", {times[0]:.1f} ms (exact {times[1]:.1f}), {len(queries)} {asked} as queries"
     if count >= MIN_IVF_ROWS and not has_faiss():
         message += f"; `{pip_install_command('ann')}` makes it faster"
     if isinstance(view.indexes, StoredIndexes) and view.indexes.is_damaged(kind):
@@ -238,6 +256,17 @@ def _compare_nearest(view: View, kind: Kind) -> Check:
     if recall >= _MIN_RECALL:
         return Check(name, *_describe_index(view, kind, message))
     return Check(name, "broken", f"{message}; set `exact = true` under [index] in clew.toml")
+
+
+def _describe_exact(view: View, kind: Kind) -> str:
+    """Say what is compared where no index is needed to find the nearest elements."""
+    told = f"all {view.count(kind):,} are compared"
+    if not view.is_estimated(kind):
+        return f"exact: {told}"
+    return f"exact where the nearest are wanted: {told}; steps that weigh all, as the walk of " + (
+        "`clew` does, compare the nearest and estimate the others (`exact = true` under [index]: "
+        "none)"
+    )
 
 
 def _describe_index(view: View, kind: Kind, message: str) -> tuple[Literal["ok", "missing"], str]:
@@ -257,11 +286,20 @@ def _find_all_nearest(view: View, kind: Kind, queries: Floats) -> tuple[list[set
     return found, 1000 * (perf_counter() - began) / len(queries)
 
 
-def _choose_queries(view: View, kind: Kind) -> Floats:
-    other = _COMPARED_WITH[kind]
-    rows = view.arrays.get(f"{other}_rows", np.zeros(0, np.int64))
-    known = np.flatnonzero(rows >= 0)
-    if not len(known) or not len(view.matrices.get(other, ())):
-        return np.zeros((0, 0), np.float32)
+def _choose_queries(view: View, kind: Kind) -> tuple[str, Floats]:
+    """Some vectors, of the first kind that has any, and what they are of."""
+    held = {other: _find_embedded(view, other) for other in _COMPARED_WITH[kind]}
+    other = next(one for one in _COMPARED_WITH[kind] if len(held[one]))
+    known = held[other]
     chosen = np.random.default_rng(0).choice(known, min(_QUERIES, len(known)), replace=False)
-    return view.vectors(other, np.sort(chosen))
+    return _PLURALS[other], view.vectors(other, np.sort(chosen))
+
+
+def _find_embedded(view: View, kind: Kind) -> Ints:
+    """Positions of the elements that have vectors; none where these are made later."""
+    rows = view.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
+    try:
+        held = len(view.matrices.get(kind, ()))
+    except VectorsDeferred:
+        held = 0
+    return np.flatnonzero(rows >= 0) if held else np.zeros(0, np.int64)

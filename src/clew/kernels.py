@@ -57,7 +57,8 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     "find_within": ((POINTER, NUMBER, ctypes.c_uint16, NUMBER, POINTER), NUMBER),
     "look_up": ((POINTER, NUMBER, POINTER, POINTER), None),
     "choose_likely": (
-        (POINTER, NUMBER, NUMBER, POINTER, NUMBER, FLOAT, POINTER, NUMBER) + (POINTER,) * 4,
+        (POINTER, NUMBER, NUMBER, POINTER, POINTER, NUMBER, FLOAT, POINTER, NUMBER)
+        + (POINTER,) * 5,
         NUMBER,
     ),
     "sum_totals": ((POINTER,) * 5 + (NUMBER, POINTER), None),
@@ -301,6 +302,7 @@ class Kernels:
     def choose_likely(
         self,
         passages: tuple[NDArray[np.int64], int],
+        codes: NDArray[np.int64],
         words: Sequence[Floats],
         scale: float,
         fits: Floats,
@@ -308,18 +310,19 @@ class Kernels:
     ) -> tuple[NDArray[np.int64], Floats]:
         """Of passages, without one, the best by words and fit, and what words add to them.
 
-        `words` and `fits` have a number for every passage there is.
+        `codes`, which order equals, `words` and `fits` have a number for every passage there is.
         """
         at, origin = passages
-        at = np.ascontiguousarray(at, np.int64)
+        at, codes = np.ascontiguousarray(at, np.int64), np.ascontiguousarray(codes, np.int64)
+        keys = np.empty(len(at), np.int64)
         kept, chosen = np.empty(len(at), np.int64), np.empty(min(most, len(at)), np.int64)
         said, sums = np.empty(len(at), np.float32), np.empty(len(at), np.float32)
         fits = np.ascontiguousarray(fits, np.float32)
         scores = (POINTER * len(words))(*map(place_of, words))
-        given = place_of(at), len(at), origin, scores, len(words), scale, place_of(fits), most
-        count = self.likely(
-            *given, place_of(kept), place_of(said), place_of(sums), place_of(chosen)
-        )
+        asked = place_of(at), len(at), origin, place_of(codes)
+        given = scores, len(words), scale, place_of(fits), most
+        rooms = place_of(kept), place_of(keys), place_of(said), place_of(sums), place_of(chosen)
+        count = self.likely(*asked, *given, *rooms)
         return kept[chosen[:count]], said[chosen[:count]]
 
     def sum_totals(

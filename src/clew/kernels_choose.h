@@ -104,12 +104,13 @@ VERSIONS void clew_look_up(const uint16_t *distances, int64_t count, const float
 }
 
 /* Of passages, without `origin`, those with the highest sum of `fits` and of the scores of words,
-   which are divided by `scale`: up to `most`, best first, of equals the first. `kept`, `said` and
-   `sums` are room for one number a passage; returns how many were chosen. */
+   which are divided by `scale`: up to `most`, best first, of equals the one with the lowest code.
+   `kept`, `said` and `sums` are room for one number a passage, `keys` too; returns how many were
+   chosen. */
 int64_t clew_choose_likely(const int64_t *passages, int64_t count, int64_t origin,
-                           const float *const *words, int64_t number, float scale,
-                           const float *fits, int64_t most, int64_t *kept, float *said, float *sums,
-                           int64_t *chosen)
+                           const int64_t *codes, const float *const *words, int64_t number,
+                           float scale, const float *fits, int64_t most, int64_t *kept,
+                           int64_t *keys, float *said, float *sums, int64_t *chosen)
 {
     int64_t size = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -120,13 +121,14 @@ int64_t clew_choose_likely(const int64_t *passages, int64_t count, int64_t origi
         for (int64_t word = 0; word < number; word++)
             sum += words[word][at];
         kept[size] = at;
+        keys[size] = codes[at];
         said[size] = sum / scale;
         sums[size] = said[size] + fits[at];
         size++;
     }
     most = most < size ? most : size;
     if (most > 0)
-        clew_find_top(sums, kept, size, most, chosen);
+        clew_find_top(sums, keys, size, most, chosen);
     return most;
 }
 

@@ -1,5 +1,6 @@
 """What happens where memory is scarce: a sentence instead of a traceback, and smaller writes."""
 
+import os
 import subprocess
 import sys
 from errno import EACCES, ENOMEM
@@ -11,7 +12,7 @@ import typer
 from clew.cli.common import run
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError
+from clew.errors import ConfigError, ModelError
 from clew.store.memory import MemoryStore
 from clew.types import Document
 from conftest import stream
@@ -83,9 +84,67 @@ def test_a_small_machine_has_a_bound_by_itself(
     limit: str, bound: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "memory.max").write_text(f"{limit}\n")
-    monkeypatch.setattr("clew.machine_memory.GROUP_LIMITS", (str(tmp_path / "memory.max"),))
+    monkeypatch.setattr("clew.machine_memory.GROUPS", tmp_path)
     assert Settings().memory == bound
     assert Settings(memory="3GB").memory == 3 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("line", "limit"),
+    [
+        ("0::/user.slice/job", "user.slice/memory.max"),
+        ("0::/user.slice/job", "user.slice/job/memory.max"),
+        ("4:cpu,memory:/docker/12", "memory/docker/memory.limit_in_bytes"),
+    ],
+)
+def test_limits_of_the_own_group_and_of_those_above_count(
+    line: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, groups = tmp_path / "cgroup", tmp_path / "groups"
+    own.write_text(f"2:cpu:/other\n{line}\n")
+    for name, size in ((limit, "2000000000"), ("other/memory.max", "1"), ("memory.max", "max")):
+        (groups / name).parent.mkdir(parents=True, exist_ok=True)
+        (groups / name).write_text(f"{size}\n")
+    monkeypatch.setattr("clew.machine_memory.GROUPS", groups)
+    monkeypatch.setattr("clew.machine_memory.OWN_GROUPS", own)
+    assert Settings().memory == 10**9
+
+
+def test_a_refusal_within_a_group_of_errors_is_told_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def work() -> None:
+        raise ExceptionGroup("tasks", [ModelError("it failed: std::bad_alloc")])
+
+    with pytest.raises(typer.Exit):
+        run(work, debug=False)
+    assert "not enough memory" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited in Linux only")
+@pytest.mark.parametrize("megabytes", [200, 230, 260])
+def test_nothing_is_built_without_vectors_where_memory_is_refused(
+    megabytes: int, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "weir.txt").write_text("Ada Lind built the Marrow Weir.")
+    code = (
+        "import resource, sys; from clew.cli.app import main; "
+        f"resource.setrlimit(resource.RLIMIT_AS, ({megabytes}_000_000,) * 2); "
+        "sys.argv = ['clew', 'add', 'weir.txt']; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    told = " ".join(ended.stderr.split())
+    assert ended.returncode == 1
+    assert "there is not enough memory" in told
+    assert "Traceback" not in told and "pip install" not in told
 
 
 def test_the_setting_is_read_as_a_size(tmp_path: Path) -> None:
@@ -94,9 +153,11 @@ def test_the_setting_is_read_as_a_size(tmp_path: Path) -> None:
     assert load_settings(file).memory == 1_500_000_000
     file.write_text('memory = "0.5TB"')
     assert load_settings(file).memory == 500_000_000_000
+    file.write_text("memory = 500_000_000")
+    assert load_settings(file).memory == 500_000_000
     for wrong in ('"much"', '"100MB"', "7"):
         file.write_text(f"memory = {wrong}")
-        with pytest.raises(ConfigError, match="(?i)2GB"):
+        with pytest.raises(ConfigError, match="2GB.* at least .500MB"):
             load_settings(file)
 
 

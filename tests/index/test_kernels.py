@@ -227,13 +227,14 @@ def test_likely_passages_are_those_that_numpy_chooses(compiled: Kernels, most: i
     words = [numbers.integers(0, 3, 2000).astype(np.float32) for _ in range(3)]
     fits = numbers.integers(0, 4, 2000).astype(np.float32) / 4  # many are equal
     origin = int(passages[50])
-    at, said = compiled.choose_likely((passages, origin), words[:2], 3.7, fits, most)
+    codes = numbers.permutation(2000)
+    at, said = compiled.choose_likely((passages, origin), codes, words[:2], 3.7, fits, most)
     others = passages[passages != origin]
     sums = (words[0][others] + words[1][others]) / np.float32(3.7)
-    best = np.lexsort((others, -(sums + fits[others])))[:most]
+    best = np.lexsort((codes[others], -(sums + fits[others])))[:most]
     np.testing.assert_array_equal(at, others[best])
     np.testing.assert_array_equal(said, sums[best])
-    none = compiled.choose_likely((passages[:0], origin), words, 1.0, fits, most)
+    none = compiled.choose_likely((passages[:0], origin), codes, words, 1.0, fits, most)
     assert len(none[0]) == len(none[1]) == 0
 
 

@@ -1,15 +1,18 @@
 """`clew doctor --ann`: what it says of few vectors, of a good index and of a bad one."""
 
+from pathlib import Path
+
 import pytest
 
 from clew import doctor
-from clew.config import IndexSettings
+from clew.config import IndexSettings, Settings
 from clew.doctor import check_nearest
 from clew.engine import KnowledgeBase
-from clew.index import nearest
+from clew.index import nearest, view
 from clew.store import sign_bits, vector_files
 from clew.store.sign_bits import SignBits
 from clew.store.sqlite import store
+from clew.testing.hashed_kb import open_hashed
 
 
 def _index_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +89,46 @@ async def test_a_damaged_index_is_to_be_repaired_not_avoided(
     await valley.repair()
     [chunk, *_] = await check_nearest(valley.settings)
     assert "verify" not in chunk.message
+
+
+async def test_recall_is_measured_where_names_have_no_vectors_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = Settings(kb=tmp_path / "kb", extractor="offline")
+    base = await open_hashed(kb, create=True)
+    (tmp_path / "notes").mkdir()
+    for name in ("Marrow", "Kell", "Oslen", "Vessen", "Tarn"):
+        text = f"Ada Lind built the {name} Bridge beside {name} Mill."
+        (tmp_path / "notes" / f"{name}.txt").write_text(text)
+    await base.add([tmp_path / "notes"])
+    _index_all(monkeypatch)
+    told = {check.name: check for check in await check_nearest(kb)}
+    assert told["nearest chunk"].message.startswith("recall@10 1.000 over 5")
+    assert "facts as queries" in told["nearest chunk"].message
+    assert "passages as queries" in told["nearest fact"].message
+    assert told["nearest entity"].state == "missing"
+    assert "clew reembed --kinds entity" in told["nearest entity"].message
+
+
+async def test_it_says_where_other_cosines_are_estimated(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "MIN_ESTIMATED", 6)
+    [chunk, *_] = await check_nearest(valley.settings)
+    assert "all 6 are compared" in chunk.message and "estimate the others" in chunk.message
+    exact = valley.settings.model_copy(update={"index": IndexSettings(exact=True)})
+    [chunk, *_] = await check_nearest(exact)
+    assert chunk.message == "exact: all 6 are compared"
+
+
+async def test_lists_that_there_are_none_of_are_told(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "has_faiss", lambda: False)
+    chosen = valley.settings.model_copy(update={"index": IndexSettings(lists=9)})
+    [lists, *_] = await check_nearest(chosen)
+    assert (lists.name, lists.state) == ("lists", "missing")
+    assert "`lists = 9` has no effect" in lists.message and "[ann]" in lists.message
 
 
 async def test_without_a_knowledge_base_it_says_so(valley: KnowledgeBase) -> None:

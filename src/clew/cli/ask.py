@@ -40,7 +40,7 @@ async def search(
     trace: TraceOption = False,
 ) -> None:
     """Find evidence for a question; needs no model."""
-    async with ctx.open_nonempty_kb() as base:
+    async with ctx.open_nonempty_kb(embed=recipe != "bm25") as base:
         found = await base.search(to_valid_text(question), recipe=recipe, k=k)
     ctx.show(search_json(found), lambda: print_results(found, trace))
 

@@ -23,7 +23,7 @@ from clew import sync
 from clew.config import Settings, load_settings
 from clew.errors import ClewError, ConfigError, InputError, ModelError, StoreError
 from clew.kb_address import KbLocation, parse_location
-from clew.machine_memory import is_lack_of_memory
+from clew.machine_memory import is_lack_of_memory, use_address_space_sparingly
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
@@ -140,9 +140,9 @@ class CommandContext:
             )
 
     @asynccontextmanager
-    async def open_nonempty_kb(self) -> AsyncIterator["KnowledgeBase"]:
+    async def open_nonempty_kb(self, *, embed: bool = True) -> AsyncIterator["KnowledgeBase"]:
         """Open a knowledge base for questions; raise if it is empty."""
-        async with self.open_kb() as base:
+        async with self.open_kb(embed=embed) as base:
             if not (await base.store.counts()).documents:
                 raise StoreError(
                     f"the knowledge base in {self.settings.kb} is empty; "
@@ -233,12 +233,13 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool, stopped: str = 
     `stopped` is told of a command that runs until it is interrupted: that is no error.
     """
     try:
+        use_address_space_sparingly()
         return sync.run(work())
     except ClewError as error:
         if debug:
             raise
         fail(str(error))
-    except (MemoryError, OSError, RuntimeError, ImportError) as error:
+    except (MemoryError, OSError, RuntimeError, ImportError, ExceptionGroup) as error:
         if debug or not is_lack_of_memory(error):
             raise
         fail(_NO_MEMORY)

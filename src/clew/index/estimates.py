@@ -104,7 +104,8 @@ def estimate_cosines(
     """Compare about `most` of the elements with these vector rows, and estimate the others."""
     if not isinstance(index, SignBits):
         return _estimate_by_sample(index, rows, vector, most, compare)
-    return _estimate_by_signs(index.distances_of(vector, rows), vector, most, compare)
+    sample, distances = index.find_sample(rows), index.distances_of(vector, rows)
+    return _estimate_by_signs(distances, sample, vector, most, compare)
 
 
 def estimate_together(
@@ -115,26 +116,27 @@ def estimate_together(
         both = zip(vectors, compare, strict=True)
         return [_estimate_by_sample(index, rows, vector, most, one) for vector, one in both]
     asked = zip(vectors, index.distances_from(vectors), compare, strict=True)
+    sample = index.find_sample(rows)
     return [
-        _estimate_by_signs(index.take_rows(each, rows, len(vector)), vector, most, one)
+        _estimate_by_signs(index.take_rows(each, rows, len(vector)), sample, vector, most, one)
         for vector, each, one in asked
     ]
 
 
 def _estimate_by_signs(
-    distances: Distances, vector: Floats, most: int, compare: Compare
+    distances: Distances, sample: Ints | None, vector: Floats, most: int, compare: Compare
 ) -> Estimates:
     """Estimate cosines by the number of signs in which elements differ from a vector."""
-    counts = count_distances(distances, len(vector))
+    counts = count_distances(distances, len(vector), sample)
     limit, samples = find_limit(counts, most), min(_SAMPLES, int(_SAMPLE_SHARE * most))
     far = max(limit + 1, len(vector) - find_limit(counts[::-1], samples))
     near = find_within(distances, limit, most)
     exact = compare(near)
     edge = exact[distances[near] == limit]
     high = np.float32(edge.mean()) if len(edge) else _NO_VECTOR
-    # All that are so far, somewhat more than asked for: the first may not be the farthest.
-    sample = _find_between(distances, (far, len(vector)), 2 * samples)
-    low = min(high, compare(sample).min(initial=high))
+    # All that are so far, more than asked for: the first may not be the farthest.
+    farthest = _find_between(distances, (far, len(vector)), 4 * samples)
+    low = min(high, compare(farthest).min(initial=high))
     # The cosine falls with the number of differing bits, from the last one that was compared to
     # the farthest ones; beyond the last number there is no vector.
     table = np.arange(len(vector) + 2, dtype=np.float32)

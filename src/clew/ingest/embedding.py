@@ -30,6 +30,7 @@ EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
 """What the texts of an addition are embedded as."""
 BLOCK = 1024  # texts embedded between two appends to the vector files
 _TEXTS_PER_CORE = 32  # given to an embedder without batches of its own before progress is told
+_CHARACTERS_OF_RUN = 20  # what embedding an empty text would cost, in characters
 WAIT_SECONDS = 1.0  # that an answer waits for a slower call before it is kept aside
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -74,6 +75,9 @@ class EmbeddingQueue:
     _blocks: asyncio.Queue[list[_PendingText]] = field(default_factory=asyncio.Queue)
     _done: int = 0
     _total: int = 0
+    _work_done: int = 0
+    _work: int = 0
+    """What there is to embed, in characters: texts differ much in the time they take."""
     _closed: bool = False
     _width_checked: bool = False
     _saving: asyncio.Future[None] | None = None
@@ -129,6 +133,7 @@ class EmbeddingQueue:
                     lacking.append(lacks)
         if lacking:
             self._total += _count(lacking)
+            self._work += _weigh(lacking)
             self._blocks.put_nowait(lacking)
 
     def _find_missing(self, quotes: tuple[Quote, ...]) -> tuple[Quote, ...]:
@@ -217,13 +222,13 @@ class EmbeddingQueue:
         keys = [key for item in call for _, key in item.list_keys()]
         early = _EarlyVectors(self.store, self.embed.name).find(keys)
         if early is not None:
-            self._report(len(keys))
+            self._report(call)
             return early
         few = len(call) if hasattr(self.embed, "batch") else _TEXTS_PER_CORE * count_cores()
         found = []
         for at in range(0, len(call), few):
             found.append(await self._embed_few(call[at : at + few]))
-            self._report(_count(call[at : at + few]))
+            self._report(call[at : at + few])
         return np.concatenate(found)
 
     async def _embed_few(self, call: Sequence[_PendingText]) -> Vectors:
@@ -239,10 +244,15 @@ class EmbeddingQueue:
         vectors = check_meaning(name, [*position], await self.embed([*position]))
         return vectors[[position[item.text] for item in call]]
 
-    def _report(self, more: int = 0) -> None:
-        """Tell how many vectors there are, and of how many once all texts are queued."""
-        self._done += more
-        self.progress("embed", self._done, self._total if self._closed else 0)
+    def _report(self, more: Sequence[_PendingText] = ()) -> None:
+        """Tell how many vectors there are; once all texts are queued, of how many, by length."""
+        self._done += _count(more)
+        self._work_done += _weigh(more)
+        if not self._closed:
+            self.progress("embed", self._done, 0)
+            return
+        done = self._total * self._work_done // max(1, self._work)
+        self.progress("embed", done, self._total)
 
     async def _start_saving(
         self, calls: list[list[_PendingText]], tasks: Sequence[asyncio.Future[Vectors]]
@@ -314,6 +324,11 @@ class _EarlyVectors:
             table.repair()  # they are computed again
             return None
         return found
+
+
+def _weigh(block: Sequence[_PendingText]) -> int:
+    """About how long texts take to embed, in characters."""
+    return sum(len(item.text) + _CHARACTERS_OF_RUN for item in block)
 
 
 def _count(block: Sequence[_PendingText]) -> int:

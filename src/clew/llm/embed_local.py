@@ -40,6 +40,10 @@ DEFAULT_MAX_TOKENS = 256
 # The fused kernel runs on one element at a time; the addition and the normalisation apart do not,
 # and take 30 % less time for the whole model.
 _SLOW_FUSIONS = ["SkipLayerNormFusion"]
+GPU_BATCH = 64
+"""Texts per run on a GPU, which is idle with one; on a CPU one by one is the fastest."""
+_TOKEN_DIMENSIONS = 3  # of what a model says: texts, tokens, numbers
+_CUDA = "CUDAExecutionProvider"
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")  # a character is a word or most of one
 
 
@@ -54,6 +58,8 @@ class LocalEmbedder:
     workers: int = 0
     """Number of threads; 0 uses every core available to this process."""
     hub: str = HUB_URL
+    gpu: bool = False
+    """Run in batches on a GPU, with weights of full precision; 8-bit ones stay on the CPU."""
     passage_prefix: str = ""
     query_prefix: str = ""
     """What some models want before a text: `query: ` and `passage: ` for the E5 family."""
@@ -131,7 +137,8 @@ class LocalEmbedder:
         return self._encoder.get().embed_quotes([(text, ()) for text in texts])
 
     def _load(self) -> "_OnnxEncoder":
-        return _OnnxEncoder.load(self.weights, self.max_tokens, self.workers or count_cores())
+        workers, gpu = self.workers or count_cores(), self.gpu and self.precision == "fp32"
+        return _OnnxEncoder.load(self.weights, self.max_tokens, workers, gpu=gpu)
 
 
 class _Lazy(Generic[T]):
@@ -164,6 +171,8 @@ class _OnnxEncoder:
     max_chars: int
     dim: int
     pool: ThreadPoolExecutor
+    batch: int = 1
+    """Texts per run; more than one only where others do not change a text's vector."""
     unknown: str = "[UNK]"
     _tokens: TokenVectors = field(init=False, repr=False, compare=False)
 
@@ -171,9 +180,13 @@ class _OnnxEncoder:
         object.__setattr__(self, "_tokens", TokenVectors(self._run_token))
 
     @classmethod
-    def load(cls, weights: EmbedderWeights, max_tokens: int, workers: int) -> "_OnnxEncoder":
+    def load(
+        cls, weights: EmbedderWeights, max_tokens: int, workers: int, *, gpu: bool = False
+    ) -> "_OnnxEncoder":
         """Open both files; errors name the broken one."""
-        session = open_session(weights.model)
+        session = open_session(weights.model, gpu)
+        inputs = frozenset(one.name for one in session.get_inputs())
+        batched = gpu and "attention_mask" in inputs and _CUDA in session.get_providers()
         shape = session.get_outputs()[0].shape
         if not isinstance(shape[-1], int):
             raise ModelError(
@@ -182,7 +195,8 @@ class _OnnxEncoder:
         return cls(
             tokenizer=open_tokenizer(weights.tokenizer, max_tokens),
             session=session,
-            inputs=frozenset(one.name for one in session.get_inputs()),
+            inputs=inputs,
+            batch=GPU_BATCH if batched else 1,
             pooling=weights.pooling if len(shape) == 3 else "none",
             max_chars=max_tokens * MAX_TOKEN_CHARS,
             dim=shape[-1],
@@ -190,29 +204,48 @@ class _OnnxEncoder:
         )
 
     def embed(self, texts: list[str]) -> Vectors:
-        """Run the texts one by one on several threads.
+        """Run the texts one by one on several threads, or in batches on a GPU.
 
-        One text per run, never a batch: 8-bit activations share one scale per run, so other texts
-        or padding would change the vector; and it is the fastest on a CPU as well.
+        One text per run on a CPU: 8-bit activations share one scale per run, so other texts or
+        padding would change the vector; and it is the fastest as well.
         """
         cut = [_replace_surrogates(text[: self.max_chars]) for text in texts]
         tokens = [encoding.ids for encoding in self.tokenizer.encode_batch(cut)]
         if len(tokens) == 1:
-            return self._run(tokens[0])[np.newaxis]
+            return self._pool(self._run_model(tokens[0]))[np.newaxis]
         # Longest first, so that no thread is left with a long text at the end.
         order = sorted(range(len(tokens)), key=lambda at: -len(tokens[at]))
         rows = np.empty((len(tokens), self.dim), np.float32)
-        rows[order] = list(self.pool.map(self._run, (tokens[at] for at in order)))
+        rows[order] = [self._pool(one) for one in self._run_all([tokens[at] for at in order])]
         return rows
 
     def embed_quotes(self, passages: Sequence[Passage]) -> Vectors:
-        """Run the texts one by one on several threads; longest first."""
+        """Run the texts on several threads, longest first; or in batches."""
         cut = [_replace_surrogates(text[: self.max_chars]) for text, _ in passages]
         encoded = self.tokenizer.encode_batch(cut)
         order = sorted(range(len(encoded)), key=lambda at: -len(cut[at]))
+        if self.batch > 1:
+            return np.concatenate(self._batch_quotes(passages, encoded))
         made = self.pool.map(lambda at: self._run_quotes(passages[at], encoded[at]), order)
         rows = dict(zip(order, made, strict=True))
         return np.concatenate([rows[at] for at in range(len(encoded))])
+
+    def _batch_quotes(self, passages: Sequence[Passage], encoded: Sequence[Any]) -> list[Vectors]:
+        """Run the windows of all texts together; rows of tables are run by their tokens."""
+        rows = [
+            self._embed_row(text, one) for (text, _), one in zip(passages, encoded, strict=True)
+        ]
+        windows = [
+            [] if row is not None else self._choose_windows(passage, one)
+            for passage, one, row in zip(passages, encoded, rows, strict=True)
+        ]
+        states = iter(self._run_all([window.ids for some in windows for window in some]))
+        return [
+            self._pool_quotes(passage, some, [next(states) for _ in some])
+            if row is None
+            else np.repeat(row[np.newaxis], 1 + len(passage[1]), axis=0)
+            for passage, some, row in zip(passages, windows, rows, strict=True)
+        ]
 
     def _run_quotes(self, passage: Passage, encoding: Any) -> Vectors:
         """Run a text, in windows if it is long; return its vector and those of its parts.
@@ -223,11 +256,20 @@ class _OnnxEncoder:
         row = self._embed_row(text, encoding)
         if row is not None:
             return np.repeat(row[np.newaxis], 1 + len(spans), axis=0)
-        windows = [encoding]
-        if self.pooling == "mean":
-            last = max((end for _, end in spans), default=0)
-            windows += [one for one in encoding.overflowing if _begins_before(one, last)]
-        states = [self._run_model(window.ids) for window in windows]
+        windows = self._choose_windows(passage, encoding)
+        return self._pool_quotes(passage, windows, [self._run_model(one.ids) for one in windows])
+
+    def _choose_windows(self, passage: Passage, encoding: Any) -> list[Any]:
+        """The first window of a text, and those that its parts reach into."""
+        last = max((end for _, end in passage[1]), default=0)
+        more = encoding.overflowing if self.pooling == "mean" else ()
+        return [encoding, *(one for one in more if _begins_before(one, last))]
+
+    def _pool_quotes(
+        self, passage: Passage, windows: Sequence[Any], states: Sequence[NDArray[np.float32]]
+    ) -> Vectors:
+        """The vector of a text, and those of its parts, of the vectors of its tokens."""
+        text, spans = passage
         rows, tokens = [self._pool(states[0])], np.concatenate(states)
         offsets = np.concatenate([np.array(window.offsets) for window in windows])
         is_token = (offsets[:, 1] > offsets[:, 0]) & (self.pooling == "mean")
@@ -258,18 +300,35 @@ class _OnnxEncoder:
         """Return the share of the letters in known tokens."""
         return measure_known_letters(self.tokenizer, text[: self.max_chars], self.unknown)
 
-    def _run(self, ids: list[int]) -> NDArray[np.float32]:
-        return self._pool(self._run_model(ids))
+    def _run_all(self, texts: Sequence[list[int]]) -> list[NDArray[np.float32]]:
+        """What the model says of each text: one by one on several threads, or in batches."""
+        if self.batch == 1:
+            return list(self.pool.map(self._run_model, texts))
+        order = sorted(range(len(texts)), key=lambda at: -len(texts[at]))  # little padding
+        found: dict[int, NDArray[np.float32]] = {}
+        for at in range(0, len(order), self.batch):
+            some = order[at : at + self.batch]
+            found |= zip(some, self._run_batch([texts[one] for one in some]), strict=True)
+        return [found[at] for at in range(len(texts))]
 
     def _run_model(self, ids: list[int]) -> NDArray[np.float32]:
-        tokens = np.array([ids], np.int64)
+        return self._run_batch([ids])[0]
+
+    def _run_batch(self, texts: Sequence[list[int]]) -> list[NDArray[np.float32]]:
+        """Run texts together; shorter ones are padded, and what is said of padding is cut off."""
+        tokens = np.zeros((len(texts), max(map(len, texts))), np.int64)
+        mask = np.zeros_like(tokens)
+        for at, ids in enumerate(texts):
+            tokens[at, : len(ids)], mask[at, : len(ids)] = ids, 1
         feed = {"input_ids": tokens}
         if "attention_mask" in self.inputs:
-            feed["attention_mask"] = np.ones_like(tokens)
+            feed["attention_mask"] = mask
         if "token_type_ids" in self.inputs:
             feed["token_type_ids"] = np.zeros_like(tokens)
-        answer: NDArray[np.float32] = self.session.run(None, feed)[0][0]
-        return answer
+        answer = self.session.run(None, feed)[0]
+        if answer.ndim < _TOKEN_DIMENSIONS:  # one vector a text
+            return list(answer)
+        return [one[: len(ids)] for one, ids in zip(answer, texts, strict=True)]
 
     def _pool(self, answer: NDArray[np.float32]) -> NDArray[np.float32]:
         if self.pooling == "mean":
@@ -307,19 +366,21 @@ def measure_known_letters(tokenizer: "Tokenizer", text: str, unknown: str = "[UN
 
 @once_per_file
 @short_memory_told()
-def open_session(model: Path) -> Any:
-    """Open an ONNX model to run on one thread; errors name the file."""
+def open_session(model: Path, gpu: bool = False) -> Any:
+    """Open an ONNX model to run on one thread, or on a GPU; errors name the file."""
     ort = _import_onnxruntime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1  # texts run in parallel; a single text does not split well
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # each length is a new pattern, cached and never reused
     options.log_severity_level = 3
+    # Without the shorter numbers of newer GPUs: vectors are then those of a CPU but for rounding.
+    on_gpu = [(_CUDA, {"use_tf32": "0"})] if gpu else []
     try:
         return ort.InferenceSession(
             str(model),
             options,
-            providers=["CPUExecutionProvider"],
+            providers=[*on_gpu, "CPUExecutionProvider"],
             disabled_optimizers=_SLOW_FUSIONS,
         )
     except _load_error_types(ort) as error:
@@ -327,6 +388,11 @@ def open_session(model: Path) -> Any:
             f"The model {model} cannot be loaded ({str(error).splitlines()[0]}): "
             "delete it if it is in the cache folder, else export it again."
         ) from error
+
+
+def has_gpu() -> bool:
+    """Whether the installed onnxruntime can use a GPU (the package `onnxruntime-gpu`)."""
+    return not explain_packages() and _CUDA in _import_onnxruntime().get_available_providers()
 
 
 def _load_error_types(ort: Any) -> tuple[type[Exception], ...]:

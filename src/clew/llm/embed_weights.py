@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
+from clew.machine_memory import is_lack_of_memory
 from clew.version import pip_install_command
 
 # What is used of the packages; an installation that lost its compiled part has none of it.
@@ -237,7 +238,9 @@ def _explain_failure(package: str, parts: tuple[str, ...]) -> str:
     """Why a package does not start, "" if it does."""
     try:
         module = importlib.import_module(package)
-    except Exception as error:  # noqa: BLE001 - a broken package may raise anything
+    except Exception as error:  # a broken package may raise anything
+        if is_lack_of_memory(error):
+            raise MemoryError(str(error)) from error
         return describe_error(error)
     lacking = [part for part in parts if not hasattr(module, part)]
     return f"it has no {lacking[0]}" if lacking else ""

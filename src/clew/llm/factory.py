@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 
 from clew.config import EmbedSettings, RerankSettings, Settings
+from clew.errors import ConfigError
 from clew.llm.embed import Embedder
 from clew.llm.rerank import CrossEncoder, EndpointReranker, Reranker
 
@@ -38,7 +39,7 @@ def find_embedder(settings: Settings, held: str) -> Embedder | None:
         _warn_of_broken_packages()
         return None
     chosen = use_tuned_encoder(settings.embed, settings.folder, held)
-    return create_embedder(chosen, settings.cache)
+    return create_embedder(chosen, settings.cache, held)
 
 
 def _warn_of_broken_packages() -> None:
@@ -48,14 +49,22 @@ def _warn_of_broken_packages() -> None:
         warnings.warn(f"{explain_packages()}. {_BY_WORDS}", RuntimeWarning, stacklevel=2)
 
 
-def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:
-    """Create the local embedder, or one at an OpenAI-compatible endpoint."""
+def create_embedder(settings: EmbedSettings, cache: Path, held: str = "") -> Embedder:
+    """Create the local embedder, or one at an OpenAI-compatible endpoint.
+
+    `held` is the name of the embedder whose vectors are stored: unless the settings ask for a GPU,
+    the local one has its precision, so that a knowledge base can be read on any machine.
+    """
     if settings.model == "local":
         from clew.llm.embed_local import LocalEmbedder
 
+        gpu = uses_gpu(settings)
+        full = "/fp32" in held or (gpu and "/int8" not in held) or settings.device == "cuda"
         return LocalEmbedder(
             cache=cache,
             folder=settings.folder,
+            precision="fp32" if full else "int8",
+            gpu=gpu,
             passage_prefix=settings.passage_prefix,
             query_prefix=settings.query_prefix,
         )
@@ -71,6 +80,22 @@ def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:
         concurrency=settings.concurrency,
         timeout=settings.timeout,
     )
+
+
+def uses_gpu(settings: EmbedSettings) -> bool:
+    """Whether the local embedder runs on a GPU; raise if there is none and one is asked for."""
+    from clew.llm.embed_local import has_gpu
+
+    if settings.device == "cpu":
+        return False
+    if found := has_gpu():
+        return found
+    if settings.device == "cuda":
+        raise ConfigError(
+            '`device = "cuda"` under [embed] needs the package onnxruntime-gpu in place of '
+            'onnxruntime, and CUDA; or choose `device = "auto"`.'
+        )
+    return False
 
 
 def create_reranker(settings: RerankSettings) -> Reranker | None:

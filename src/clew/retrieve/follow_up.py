@@ -190,7 +190,7 @@ def _find_likely(
     for one in many:  # the next round follows most of these names again
         key = names[one].words, int(origins[one])
         if key not in asked.words.chosen:
-            found = _choose_of_many(names[one], key[1], asked, fits, most)
+            found = _choose_of_many(view, names[one], key[1], asked, fits, most)
             asked.words.chosen[key] = found
     chosen = [asked.words.chosen[names[one].words, int(origins[one])] for one in many]
     near = _compare_names(
@@ -243,22 +243,22 @@ def _compare_few(
 
 
 def _choose_of_many(
-    name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
+    view: View, name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
 ) -> tuple[Ints, Floats]:
     """Choose the likeliest passages with a frequent name, and how they score by what is missing."""
-    compiled = kernels.COMPILED
+    compiled, codes = kernels.COMPILED, view.codes("chunk")
     if compiled is not None:
         place = int(np.searchsorted(name.at, origin))
         has_origin = place < len(name.at) and int(name.at[place]) == origin
         at = name.at if leads_on(len(name.at) - has_origin, asked.count) else name.at[:0]
         missing = asked.find_missing(origin, name.words)
         words = [one for one, wanted in zip(asked.scores.values(), missing, strict=True) if wanted]
-        return compiled.choose_likely((at, origin), words, asked.scale, fits.values, most)
+        return compiled.choose_likely((at, origin), codes, words, asked.scale, fits.values, most)
     at = name.at[name.at != origin]
     if not leads_on(len(at), asked.count):
         at = at[:0]
     said = asked.score_missing(origin, name.words, at)
-    likely = top_positions(said + fits.values[at], at, most)
+    likely = top_positions(said + fits.values[at], codes[at], most)
     return at[likely], said[likely]
 
 

@@ -257,7 +257,7 @@ def _prepare_statement(
     fact = fact_at[at]
     chunk = chunk_at.get(int(view.keys("chunk")[stating])) if stating >= 0 else None
     place = place or Support("", 0, 0)
-    named = [label_at[member] for member in _members_in_order(view, at)]
+    named = [label_at[member] for member in _members_in_order(view, at, fact.text, label_at)]
     rest = {
         "doc": names.get(chunk.document, "") if chunk else "",
         "chunk": place.chunk,
@@ -271,12 +271,23 @@ def _prepare_statement(
     return _Stated((fact.id, fact.text, fact.relation, tuple(one.name for one in named)), rest)
 
 
-def _members_in_order(view: View, fact: int) -> list[int]:
-    """Return those who take part in a fact, the head of a triple first and its tail last."""
+def _members_in_order(
+    view: View, fact: int, text: str, label_at: Mapping[int, EntityLabel]
+) -> list[int]:
+    """Return those who take part in a fact, the head of a triple first and its tail last.
+
+    Others come as the text names them, then by name: positions depend on what was added when.
+    """
     members = view.links("fact_entity")
     row, roles = members.row(fact).tolist(), members.row_weights(fact).tolist()
     order = {member: _ROLE_ORDER.get(int(role), 1) for member, role in zip(row, roles, strict=True)}
-    return sorted(row, key=order.__getitem__)
+
+    def place(member: int) -> tuple[int, int, str]:
+        name = label_at[member].name
+        at = text.find(name)
+        return order[member], at if at >= 0 else len(text), name
+
+    return sorted(row, key=place)
 
 
 def _quote_at(chunk: Chunk | None, place: Support) -> str:

@@ -246,7 +246,8 @@ class Walk:
         rows = np.flatnonzero(weights > _MIN_WEIGHT)
         for _ in range(self.hops):
             if len(rows) > self.frontier:
-                rows = rows[np.argsort(-weights[rows], kind="stable")[: self.frontier]]
+                codes = ctx.view.codes("chunk")[rows]
+                rows = rows[np.lexsort((codes, -weights[rows]))[: self.frontier]]
             if not len(rows):
                 break
             stated = await find_all_mentions(ctx, rows, known)

@@ -232,9 +232,13 @@ def sync_to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def remove_old_generations(parent: Path, keep: set[int]) -> None:
-    """Remove the folders of other generations; failures are retried at the next write."""
-    kept = {_LASTING, *(str(number) for number in keep)}
+def remove_old_generations(parent: Path, keep: set[int], *, lasting: bool = True) -> None:
+    """Remove the folders of other generations; failures are retried at the next write.
+
+    What is `lasting` is kept, or removed as well.
+    """
+    kept = {_LASTING} if lasting else set()
+    kept |= {str(number) for number in keep}
     for folder in [path for path in parent.iterdir() if path.name not in kept and path.is_dir()]:
         renamed = folder.with_name(folder.name.removesuffix(_REMOVED_SUFFIX) + _REMOVED_SUFFIX)
         with suppress(OSError):

@@ -28,7 +28,7 @@ WordCounts = tuple["array[int]", "array[int]"]
 """Hashes of a text's distinct words, and their counts."""
 MIN_SEGMENTED = 20_000  # chunks; the index of fewer is one segment
 _MAX_ADDED_SHARE = 0.02  # of the large segment; a small one that is larger is merged into it
-_MAX_REMOVED_SHARE = 0.1  # removed chunks of the large segment; with more it is written again
+_MAX_REMOVED_SHARE = 0.02  # removed chunks of the large segment; with more it is written again
 _MAX_KEPT_TERMS = 1024  # whose postings are kept: a question looks for the same words many times
 _COMMON_SHARE = 0.1  # of all chunks; the scores of words that more contain are kept
 MIN_COMMON = 4096  # chunks; below, adding up the postings is fast enough

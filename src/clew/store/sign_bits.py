@@ -27,7 +27,8 @@ _BLOCK_DIMENSIONS = 3  # of the array of all blocks
 _COMPARED_ROWS = 1 << 13
 _SUMMED_WORDS = 3
 _COMPARED_BLOCKS = 16  # of which a row is compared with its vector, whenever a file is read
-_COUNTED_ROWS = 1 << 14  # rows that are enough to tell how many have each distance
+COUNTED_ROWS = 1 << 14  # rows that are enough to tell how many have each distance
+_MIXING = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the high bits depend on all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,10 @@ class SignBits:
         default_factory=dict, compare=False
     )
     """Row numbers that were asked for last, and the position of each row in them."""
+    _sampled: dict[str, tuple[NDArray[np.int64], NDArray[np.int64] | None]] = field(
+        default_factory=dict, compare=False
+    )
+    """Row numbers that were asked for last, and the positions of some of them."""
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -91,9 +96,10 @@ class SignBits:
         places = self._find_places(rows)
         if places is None:
             distances = self.distances_of(vector, rows)
-            limit = find_limit(count_distances(distances, len(vector)), most)
-            return find_within(distances, limit, most)
-        distances, step = self.distances(vector), _sampling_step(len(rows))
+            counts = count_distances(distances, len(vector), self.find_sample(rows))
+            return find_within(distances, find_limit(counts, most), most)
+        distances = self.distances(vector)
+        step = len(rows) // max(1, len(places.sample))
         counts = np.bincount(distances[places.sample], minlength=len(vector) + 2) * step
         limit = find_limit(counts[: len(vector) + 1], most)
         found = places.of_row[find_within(distances, limit, most)]
@@ -131,9 +137,30 @@ class SignBits:
         if self._last.get("once", (None, None))[0] is not rows:
             self._last["once"] = rows, None
             return None
-        places = _invert(rows, len(self))
+        places = _invert(rows, len(self), self.find_sample(rows))
         self._last["again"] = rows, places
         return places
+
+    def find_sample(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Positions of some of very many rows, to count with; None: all are to be counted.
+
+        They are chosen by their bits, so that it does not matter in which order rows were written.
+        """
+        held = self._sampled.get("last")
+        if held is None or held[0] is not rows:
+            held = self._sampled["last"] = rows, self._choose_sample(rows)
+        return held[1]
+
+    def _choose_sample(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        bits = (len(rows) // COUNTED_ROWS).bit_length() - 1
+        if bits < 1:
+            return None
+        words = np.concatenate([*(block[0] for block in self.blocks), self.tail[0]])
+        chosen = words * _MIXING >> np.uint64(_WORD_BITS - bits) == 0
+        found = np.flatnonzero((rows >= 0) & chosen[rows])
+        # Of many rows with the same bits either all or none are chosen: then all are counted.
+        usual = len(rows) >> bits
+        return found if usual // 2 < len(found) < 2 * usual else None
 
     def _is_whole(self, rows: NDArray[np.int64]) -> bool:
         """Whether row numbers are those of all rows; the last array is remembered."""
@@ -162,15 +189,13 @@ def _sum_counts(counts: NDArray[np.uint8], out: Distances) -> None:
         out += summed
 
 
-def count_distances(distances: Distances, dimensions: int) -> NDArray[np.int64]:
-    """How many rows have each distance, from 0 to the number of dimensions; of many about."""
-    step = _sampling_step(len(distances))
-    sample = distances[::step] if step > 1 else distances
-    return np.bincount(sample, minlength=dimensions + 2)[: dimensions + 1] * step
-
-
-def _sampling_step(rows: int) -> int:
-    return max(1, rows // _COUNTED_ROWS)
+def count_distances(
+    distances: Distances, dimensions: int, sample: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """How many rows have each distance, from 0 to the number of dimensions; by a `sample` about."""
+    counted = distances if sample is None else distances[sample]
+    step = len(distances) // max(1, len(counted))
+    return np.bincount(counted, minlength=dimensions + 2)[: dimensions + 1] * step
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +210,21 @@ class _Places:
     """Some of the rows, to tell how many have each distance."""
 
 
-def _invert(rows: NDArray[np.int64], count: int) -> _Places | None:
+def _invert(
+    rows: NDArray[np.int64], count: int, sample: NDArray[np.int64] | None
+) -> _Places | None:
     """The position of each of `count` rows; None where most positions share one."""
     if not len(rows) or rows.max() >= count:
         return None
     place, positions = np.full(count, -1, np.int32), np.arange(len(rows), dtype=np.int32)
-    sample = rows[:: _sampling_step(len(rows))]
-    sample = sample[sample >= 0]
+    counted = rows if sample is None else rows[sample]
+    counted = counted[counted >= 0]
     if rows.min() < 0:
         positions = positions[rows >= 0]
         rows = rows[positions]
     place[rows] = positions
     others = positions[place[rows] != positions].astype(np.int64)
-    return None if len(others) > len(positions) // 2 else _Places(place, others, sample)
+    return None if len(others) > len(positions) // 2 else _Places(place, others, counted)
 
 
 def find_within(distances: Distances, limit: int, most: int) -> NDArray[np.int64]:

@@ -356,7 +356,8 @@ class SqliteStore:
             (saved / COMMITTED_FILE).touch()
             self._arrays = before + 1, MappedArrays(saved, seal, just_saved=arrays)
         del arrays
-        remove_old_generations(self.folder / "arrays", {before, before + 1})
+        kept = {before, before + 1}
+        remove_old_generations(self.folder / "arrays", kept, lasting=not change.rebuild)
         with self._pool.connection() as db:
             if change.remove:
                 with suppress(sqlite3.OperationalError):  # the removal is committed all the same

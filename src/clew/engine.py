@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
 
 _LEXICAL_RECIPE = "steps+keywords"  # used instead of the default when there is no embedder
+_COUNTED = ("documents", "chunks", "entities", "facts", "communities")
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
 
 
@@ -277,9 +278,7 @@ class KnowledgeBase:
             trees = await self.builder.make_tree_manager().states(snapshot)
             pending = await count_pending(self.store, snapshot.arrays)
         by_rules = sum(one.by_rules for one in await self.store.failures())
-        counted = ("documents", "chunks", "entities", "facts", "communities")
-        return {
-            **{name: getattr(counts, name) for name in counted},
+        return {name: getattr(counts, name) for name in _COUNTED} | {
             "trees": trees,
             "embedder": manifest.get("embedder", ""),
             "generation": counts.generation,
@@ -288,8 +287,7 @@ class KnowledgeBase:
             "pending": pending,
             "bytes": counts.bytes,
             "spent": float(manifest.get("spent", "0")),
-            "calls": round(float(manifest.get("calls", "0"))),
-            "tokens": round(float(manifest.get("tokens", "0"))),
+            **{one: round(float(manifest.get(one, "0"))) for one in ("calls", "tokens")},
         }
 
     async def show(self, name: str) -> NameDetails:

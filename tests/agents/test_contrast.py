@@ -39,9 +39,9 @@ async def test_what_answers_better_without_a_word_is_said_of_another_thing(
 
 
 async def test_what_answers_as_well_with_the_word_is_told(coast: KnowledgeBase) -> None:
-    said = ["Ida Storm — Dikes"]
-    coast.scorer = WordScorer({MENDED: said, LEFT_OUT: said})
-    answer = await coast.ask(MENDED)
+    asked, said = "Who raised the long dike?", ["Ida Storm — Dikes"]
+    coast.scorer = WordScorer({asked: said, LEFT_OUT: said})
+    answer = await coast.ask(asked)
     assert answer.candidate == "Ida Storm"
     assert answer.signals["foreign"] == 0
     assert answer.confidence > 0.5

@@ -33,6 +33,7 @@ QUESTIONS = (
     "Who is the Corriden Medal named after?",
 )
 RECIPES = ("clew", "steps+bm25", "hipporag2")
+UNPLACED = dict.fromkeys(("line", "end_line", "file_start", "file_end"))
 
 
 async def open_kb(folder: str) -> KnowledgeBase:
@@ -90,7 +91,9 @@ async def test_answers_equal_those_of_a_fresh_build_with_other_names_extracted(
 ) -> None:
     for question in QUESTIONS:
         stored, built = [await kb.ask(question) for kb in (previous, fresh)]
-        assert (stored.answer, stored.citations) == (built.answer, built.citations)
+        assert stored.answer == built.answer
+        told = [replace(one, **UNPLACED) for one in built.citations]
+        assert list(stored.citations) == told  # where a file has them is known from the next add
     assert (await previous.ask(QUESTIONS[0])).candidate == "Hallowmere"
 
 

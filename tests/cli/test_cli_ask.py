@@ -207,8 +207,26 @@ def test_the_confidence_is_refitted_on_questions_with_answers(house: Path) -> No
     row = '{"question": "Who designed Marrow Bridge?", "answer": "Ilse Brandvik"}\n'
     (house / "few.jsonl").write_text(row)
     assert "too few" in clew("calibrate", "few.jsonl", cwd=house, code=1)
+    (house / "same.jsonl").write_text(row * 25)
+    assert "1 of 25 questions differ" in clew("calibrate", "same.jsonl", cwd=house, code=1)
     assert "shipped" in clew("calibrate", "--reset", cwd=house)
     assert "give questions with answers" in clew("calibrate", cwd=house, code=2)
+
+
+def test_a_fit_that_saw_no_unanswerable_question_is_not_stored(house: Path) -> None:
+    names = ("Marrow Bridge", "the Marrow Bridge", "Corrin Bridge")
+    ways = ("Who designed {}?", "Who was {} designed by?", "{} was designed by whom?")
+    more = ("Who built {}?", "Who planned {}?", "By whom was {} built?", "Tell me who drew {}.")
+    rows = [
+        {"question": way.format(name), "answer": "Ilse Brandvik"}
+        for way in (*ways, *more)
+        for name in names
+    ]
+    rows[-1]["answer"] = "Somebody Else"  # so that there is something to tell apart
+    (house / "answered.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = json.loads(clew("calibrate", "answered.jsonl", "--json", cwd=house))
+    assert (found["questions"], found["stored"]) == (21, False)
+    assert "no question is without an answer" in clew("calibrate", "answered.jsonl", cwd=house)
 
 
 def test_the_confidence_is_shown_and_may_be_demanded(house: Path) -> None:

@@ -1,6 +1,7 @@
 """The command calibrate: refit the confidence, or set the threshold of the relevance gate."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from clew.cli.evaluate import print_problems
 from clew.cli.progress import show_progress
 from clew.errors import InputError
 from clew.evaluate.calibrate import MIN_QUESTIONS, ConfidenceFit, refit_confidence
-from clew.evaluate.datasets import load_dataset
+from clew.evaluate.datasets import Question, load_dataset
 from clew.json_output import to_json_value
 from clew.recipes.registry import recipe_with_gate
 
@@ -72,19 +73,34 @@ async def _refit(ctx: CommandContext, questions: Path, recipe: str | None) -> No
         more = f" (and {dataset.unread - 1} lines more)" if dataset.unread > 1 else ""
         raise InputError(f"{dataset.problems[0]}{more}; {MIN_QUESTIONS} questions are needed")
     print_problems(dataset.problems, listed=False)
+    _require_different(dataset.questions)
     async with ctx.open_kb() as base:
         with show_progress(ctx.json) as report:
             fit = await refit_confidence(base, dataset.questions, recipe, report)
-        if fit.better:
+        stored = fit.better and not fit.one_sided
+        if stored:
             await save_models(base.store, fit.models)
     shown = {key: value for key, value in to_json_value(fit).items() if key != "models"}
-    ctx.show({**shown, "stored": fit.better}, lambda: _print_fit(fit))
+    ctx.show({**shown, "stored": stored}, lambda: _print_fit(fit))
+
+
+def _require_different(questions: Sequence[Question]) -> None:
+    """Raise an error if too few questions differ: one asked many times shows no more than once."""
+    different = len({one.text for one in questions})
+    if different < min(MIN_QUESTIONS, len(questions)):
+        raise InputError(
+            f"{different} of {len(questions)} questions differ; {MIN_QUESTIONS} are needed"
+        )
 
 
 def _print_fit(fit: ConfidenceFit) -> None:
-    tried = "not stored, since an error is not less than that of the shipped confidence: tried"
+    done = "refitted"
+    if fit.one_sided:
+        done = "not stored, since no question is without an answer: tried"
+    elif not fit.better:
+        done = "not stored, since an error is not less than that of the shipped confidence: tried"
     out.print(
-        f"{'refitted' if fit.better else tried} on {fit.questions} answers, "
+        f"{done} on {fit.questions} answers, "
         f"{fit.right} of them right: "
         f"calibration error {fit.error_before:.3f} as shipped, {fit.error_after:.3f} refitted; "
         f"squared error {fit.loss_before:.3f} and {fit.loss_after:.3f}; "
@@ -98,10 +114,10 @@ def _print_fit(fit: ConfidenceFit) -> None:
             "out: their confidence says how much of the topic the quotes cover, and stays as it is",
             markup=False,
         )
-    if not fit.unanswerable:
+    if fit.one_sided:
         out.print(
-            "no question is marked as unanswerable (`answerable: false`, or an empty answer), so "
-            "that nothing shows how sure one may be where the documents have no answer",
+            "add questions that the documents do not answer (`answerable: false`, or an empty "
+            "answer): without them nothing shows how sure one may be where there is no answer",
             markup=False,
         )
 

@@ -55,6 +55,14 @@ class ConfidenceFit:
         """Whether the refitted weights judge questions better that they were not fitted on."""
         return self.loss_after < self.loss_before and self.error_after <= self.error_before
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether nothing shows how sure one may be where the documents have no answer.
+
+        Such weights would trust what is told of questions that have none.
+        """
+        return not self.unanswerable
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:

@@ -222,10 +222,10 @@ def test_a_fit_that_saw_no_unanswerable_question_is_not_stored(house: Path) -> N
         for way in (*ways, *more)
         for name in names
     ]
-    rows[-1]["answer"] = "Somebody Else"  # so that there is something to tell apart
+    rows[0]["answer"] = "Somebody Else"  # so that there is something to tell apart
     (house / "answered.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = json.loads(clew("calibrate", "answered.jsonl", "--json", cwd=house))
-    assert (found["questions"], found["stored"]) == (21, False)
+    assert (found["unanswerable"], found["stored"]) == (0, False)
     assert "no question is without an answer" in clew("calibrate", "answered.jsonl", cwd=house)
 
 

@@ -132,12 +132,19 @@ async def test_a_contradicted_span_is_trusted_less(works: KnowledgeBase) -> None
 
 
 async def test_a_yes_is_compared_with_the_sentence_that_says_it(works: KnowledgeBase) -> None:
-    how = {"question": "Was Ada Brink born in Ribe?"}
-    yes, no = await ask_model(works, "yes", **how), await ask_model(works, "no", **how)
+    asked, said = "Was Ada Brink born in Ribe?", "Ada Brink was born in Ribe."
+    yes, no = [await asking(works)(says(short, said), asked) for short in ("yes", "no")]
     assert (yes.candidate, no.candidate) == ("yes", "no")
     assert yes.signals["agreed"] > 0 and no.signals["against"] > 0
     assert yes.confidence > no.confidence
     assert "She was born in Ribe." in no.note
+
+
+async def test_a_no_that_no_passage_supports_is_not_given(works: KnowledgeBase) -> None:
+    answer = await ask_model(works, "no", question="Was Ada Brink born in Ribe?")
+    assert answer.candidate == "yes"
+    assert answer.citations
+    assert "no passage supports" in answer.note
     unsaid = await ask_model(works, "yes", question="Was Ada Brink married to a baker?")
     assert unsaid.signals.keys().isdisjoint(("agreed", "against"))
 

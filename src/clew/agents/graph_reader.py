@@ -87,7 +87,7 @@ from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, keep_stated, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner
-from clew.agents.second_opinion import SecondOpinion
+from clew.agents.second_opinion import LEAST_SURE, SecondOpinion
 from clew.context import Context
 from clew.llm.chat import ContextTooLong
 from clew.retrieve.courtesy import leave_out_courtesy
@@ -314,7 +314,8 @@ class GraphReader:
             short = match_option(ctx.question, combine_notes(plan, notes))
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
-            return await self._write_and_read(ctx, book, retriever, mode, retrieval)
+            answer = await self._write_and_read(ctx, book, retriever, mode, retrieval)
+            return answer if plan.simple else await self._weigh(ctx, retriever, mode, answer)
         if plan.by == "rules" and not all(note.citation for note in notes.values()):
             return await self._answer_alone(ctx, retriever, mode, _UNCITED)
         composed = await conclude(ctx, book, mode, short)
@@ -354,6 +355,19 @@ class GraphReader:
             return written
         ranked = await self._read_spans(ctx, retriever, evidence)
         return await self._opinion(ctx, book, written, ranked)
+
+    async def _weigh(
+        self, ctx: Context, retriever: RecordingRetriever, mode: Mode, answer: Answer
+    ) -> Answer:
+        """Give what code computes from values that it reads itself, where that is surer."""
+        if self.give != "better" or not self.rules or answer.computed:
+            return answer
+        found = await self._answer_alone(ctx, retriever, mode, "")
+        surer = found.computed and found.confidence > max(answer.confidence, LEAST_SURE)
+        if not surer or same_answer(answer.candidate, found.candidate):
+            return answer
+        note = f"the model wrote “{answer.candidate}”; " if answer.candidate else ""
+        return replace(found, note=f"{note}{found.note}")
 
     @property
     def _opinion(self) -> SecondOpinion:

@@ -159,12 +159,15 @@ def stands_in(
 ) -> bool:
     """Whether texts have an answer, or the parts of a list; without one a citation is enough.
 
-    A yes or no, and what the question itself names or offers, need not stand in them.
+    It is for a yes or no as well, which stands in no text. What the question itself names or offers
+    need not stand in them.
     """
     bare = short.strip().rstrip(".。")
     if is_unknown(bare):
         return bool(citations)
-    if bare.casefold() in YES_NO or spell_out_choice(question, bare):
+    if bare.casefold() in YES_NO:
+        return bool(citations)
+    if spell_out_choice(question, bare):
         return True
     if mentions_name(bare, question):
         return True

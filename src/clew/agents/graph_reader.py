@@ -315,7 +315,7 @@ class GraphReader:
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
             answer = await self._write_and_read(ctx, book, retriever, mode, retrieval)
-            return answer if plan.simple else await self._weigh(ctx, retriever, mode, answer)
+            return await self._weigh(ctx, retriever, mode, answer)
         if plan.by == "rules" and not all(note.citation for note in notes.values()):
             return await self._answer_alone(ctx, retriever, mode, _UNCITED)
         composed = await conclude(ctx, book, mode, short)
@@ -361,6 +361,8 @@ class GraphReader:
     ) -> Answer:
         """Give what code computes from values that it reads itself, where that is surer."""
         if self.give != "better" or not self.rules or answer.computed:
+            return answer
+        if (await make_rule_plan(replace(ctx, models=None))).simple:
             return answer
         found = await self._answer_alone(ctx, retriever, mode, "")
         surer = found.computed and found.confidence > max(answer.confidence, LEAST_SURE)

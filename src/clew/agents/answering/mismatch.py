@@ -74,9 +74,7 @@ async def is_mismatched(ctx: Context, answer: Answer, *, literal: bool = False) 
     if is_restricted_otherwise(ctx, answer) or contradicts_kind(ctx.question, answer.candidate):
         return True
     if answer.candidate:
-        if _is_other_side(ctx.question, answer) or _only_repeats(ctx.question, answer.candidate):
-            return True
-        if await skips_relation(ctx, answer):
+        if await skips_relation(ctx, answer) or _only_repeats(ctx.question, answer.candidate):
             return True
         if await is_other_sort(ctx, answer):
             return True
@@ -146,9 +144,11 @@ def _names_of_short(ctx: Context) -> list[str]:
 
 
 async def is_of_other(ctx: Context, answer: Answer, *, literal: bool = False) -> bool:
-    """Whether the sentence with a short answer says it of another name, role or end."""
+    """Whether the sentence with a short answer says it of another name, role, side or end."""
     if not answer.citations:
         return False
+    if _is_other_side(ctx.question, answer):
+        return True
     cited = answer.citations[-1].quote
     if tells_other_end(ctx.question, cited, cited.find(answer.candidate)):
         return True

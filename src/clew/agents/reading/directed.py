@@ -74,6 +74,8 @@ def has_exchanged_sides(question: str, sentence: str, table: RuleTable, short: s
         return False
     found = find_bonds(sentence, table, wanted=asked.relation)
     own = [one for one in found if one.relation == asked.relation]
+    if short:  # beside "A taught B", "A was a pupil of C" says of C what it says
+        own = [one for one in own if _has(one, short)] or own
     return any(_crosses(asked, one) for one in own) and not any(_fits(asked, one) for one in own)
 
 
@@ -225,6 +227,11 @@ def _crosses(asked: Bond, one: Bond) -> bool:
     return _is_moved(asked.first, asked.second, one.second, one.first) or _is_moved(
         asked.second, asked.first, one.first, one.second
     )
+
+
+def _has(one: Bond, short: str) -> bool:
+    """Whether an answer stands at one of the sides."""
+    return _head(short, "") in _said(one.first) | _said(one.second)
 
 
 def _is_moved(side: str, other: str, there: str, here: str) -> bool:

@@ -14,6 +14,7 @@ from clew.text.unicode import split_words
 Verdict = Literal["yes", "no", "open", ""]
 """What a sentence says; "" where neither it nor the question has a "without"."""
 _WITHOUT = re.compile(r"\bwithout\s+(?P<thing>[^,;:.()?]+)", re.IGNORECASE)
+_WITH = re.compile(r"\bwith\s+(?P<thing>[^,;:.()?]+)", re.IGNORECASE)
 
 
 def drop_without(text: str) -> str:
@@ -33,12 +34,19 @@ def judge_without(claim: str, sentence: str) -> Verdict:
             return "open"
         return "yes" if same else "no"
     if asked:
-        lacks = negated or not _stems(asked["thing"]) & _stems(sentence)
-        return "" if lacks else "open"
+        return _judge_with(asked["thing"], sentence, negated=negated, same=same)
     thing = said["thing"] if said else ""
     if not _stems(thing) & _stems(claim):
         return "" if negated else "open"
     return "yes" if negated and not same else "open"
+
+
+def _judge_with(thing: str, sentence: str, *, negated: bool, same: bool) -> Verdict:
+    """Return what a sentence that has no "without" says of what is asked to be without a thing."""
+    if negated or not _stems(thing) & _stems(sentence):
+        return ""
+    found = _WITH.search(sentence)
+    return "no" if same and found and _stems(thing) & _stems(found["thing"]) else "open"
 
 
 def _stems(text: str) -> set[str]:

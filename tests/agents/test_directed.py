@@ -81,6 +81,8 @@ async def test_the_teacher_is_not_told_as_the_pupil(pages: KnowledgeBase) -> Non
         ("Who was the teacher of Volk?", "He was a pupil of Anna Brandt.", "Anna Brandt", False),
         ("Whom did Volk teach?", "He studied in Oslo under Anna Brandt.", "Anna Brandt", True),
         ("Who did Volk study under?", "He studied under Anna Brandt.", "Anna Brandt", False),
+        ("Under whom did Volk train?", "He trained under Anna Brandt.", "Anna Brandt", False),
+        ("What caused the crash at Ribe?", "At Ribe the cause was a leak.", "a leak", False),
         ("Who was the predecessor of Abt?", "His successor was Ida Moe.", "Ida Moe", True),
         ("Who was Abt's successor?", "His successor was Ida Moe.", "Ida Moe", False),
         ("Who preceded Abt?", "He was succeeded in 1921 by Ida Moe.", "Ida Moe", True),

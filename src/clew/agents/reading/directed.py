@@ -44,6 +44,9 @@ _OBJECT = re.compile(
 _THAN = re.compile(r"\A\s+than\b")
 _LEADS_ON = re.compile(r"\A\s+(?:of|to|for|in|on|at|from|with|under)\b")
 _ENDS_IN_NAME = re.compile(r"(?:\b[A-Z]\w*|\d)\s*\Z|\b(?:the|an?)\s+\w+\s*\Z")
+# "The cause was" has no verb "cause".
+_ENDS_IN_ARTICLE = re.compile(r"\b(?:the|an?|his|her|its|their|this|that|of)\s+\Z", re.IGNORECASE)
+_IS_NEXT = re.compile(rf"\A\s+{_BE}\b", re.IGNORECASE)
 _ADVERBIAL = re.compile(
     r"\b(?:in|at|on|from|to|with|under|as|for|during|before|after|since|until|by|into|over)\b",
     re.IGNORECASE,
@@ -113,13 +116,13 @@ def _read_piece(piece: str, table: RuleTable, wanted: str, *, asks: bool) -> Ite
         if not word.islower() or word in STOP_WORDS:
             continue
         known = next((one for one in table.directed if _is_word_of(one, word)), None)
-        if known and (bond := _read_known(known, word, before, after)):
+        if known and (bond := _read_known(known, word, before, after, asks=asks)):
             yield bond
         elif known is None and word not in MUTUAL and not _LEADS_ON.match(after):
             acts = word in verbs and _OBJECT.match(after)
             if (
                 acts
-                or _base(word) == wanted
+                or _is_form_of(word, wanted, before, after)
                 or (does and _is_verb_of_name(before))
                 or _THAN.match(after)
             ):
@@ -135,6 +138,12 @@ def _bases(verbs: frozenset[str]) -> frozenset[str]:
     return frozenset(map(_base, verbs))
 
 
+def _is_form_of(word: str, wanted: str, before: str, after: str) -> bool:
+    """Whether a word is the wanted verb by its form, and no noun by its place."""
+    is_noun = _ENDS_IN_ARTICLE.search(before) or _IS_NEXT.match(after)
+    return _base(word) == wanted and not is_noun
+
+
 @lru_cache(maxsize=4096)
 def _base(word: str) -> str:
     """Return what the forms of one verb share, and no other word: "calls", "called", "calling"."""
@@ -145,7 +154,9 @@ def _base(word: str) -> str:
     return short if short == word else _base(short)
 
 
-def _read_known(known: DirectedRelation, word: str, before: str, after: str) -> Bond | None:
+def _read_known(
+    known: DirectedRelation, word: str, before: str, after: str, *, asks: bool
+) -> Bond | None:
     """Read a relation of the table: by a noun for one of its sides, or by a verb."""
     if side := known.side_of(word):
         bearer, holder = _read_noun(before, after)
@@ -153,6 +164,8 @@ def _read_known(known: DirectedRelation, word: str, before: str, after: str) -> 
             return None
         sides = (bearer, holder) if side == "first" else (holder, bearer)
         return Bond(known.name, *sides)
+    if asks and (ahead := known.under.match(before.lstrip())):  # "Under whom did A train?"
+        return Bond(known.name, "", before.lstrip()[ahead.end() :])
     turned = _base(word) in _bases(known.undergoes)
     behind = known.under.search(after)
     if behind and not re.match(r"\s+(?:[A-Z]|him\b|her\b|them\b)", after):

@@ -83,6 +83,12 @@ async def test_the_teacher_is_not_told_as_the_pupil(pages: KnowledgeBase) -> Non
         ("Who did Volk study under?", "He studied under Anna Brandt.", "Anna Brandt", False),
         ("Under whom did Volk train?", "He trained under Anna Brandt.", "Anna Brandt", False),
         ("What caused the crash at Ribe?", "At Ribe the cause was a leak.", "a leak", False),
+        (
+            "Owls was written by who?",
+            "Owls is a book written and drawn by Ida Moe.",
+            "Ida Moe",
+            False,
+        ),
         ("Who was the predecessor of Abt?", "His successor was Ida Moe.", "Ida Moe", True),
         ("Who was Abt's successor?", "His successor was Ida Moe.", "Ida Moe", False),
         ("Who preceded Abt?", "He was succeeded in 1921 by Ida Moe.", "Ida Moe", True),

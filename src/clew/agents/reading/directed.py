@@ -195,6 +195,8 @@ def _read_verb(name: str, word: str, before: str, after: str) -> Bond:
     participle = word.endswith("ed") or word in BASE_OF_FORM
     if participle and (by or _PASSIVE.search(before)):
         return Bond(name, _cut(after[by.end() :]) if by else "", _subject(before))
+    if participle and not after.strip() and not _OPENING.match(before):
+        return Bond(name, "", "")  # "written and illustrated by": its voice is not told
     return Bond(name, _subject(before), _cut(re.sub(r"\A\s+than\b", "", after)))
 
 

@@ -66,9 +66,12 @@ async def _is_about_other(
     ]
     said = _list_words(f"{home.title} {home.heading} {sentence} {here}")
     said = [word for word in said if word not in elsewhere]
+    told = [word for word in _list_words(f"{sentence} {here}") if word not in elsewhere]
     asked = _list_words(ctx.question)
     for missing, shared, other in _find_swapped(ctx.question, about):
-        if _is_said(missing, said) or _is_said(other, asked):
+        # A subject with a number of its own is not the one that the page is titled by.
+        counted = missing.isdigit() and other.isdigit()
+        if _is_said(missing, told if counted else said) or _is_said(other, asked):
             continue
         if _identifies(missing) and _identifies(other):
             return True

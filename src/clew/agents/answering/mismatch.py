@@ -24,6 +24,7 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import contradicts_kind
+from clew.agents.reading.directed import has_exchanged_sides
 from clew.agents.reading.spans import answer_key, asked_words
 from clew.agents.reading.values import tells_other_end
 from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
@@ -60,7 +61,8 @@ async def is_mismatched(ctx: Context, answer: Answer, *, literal: bool = False) 
     if not is_read_language(ctx.question):
         return _is_in_other_language(ctx.question, answer)
     if answer.kind == "path" and _is_cited_in_words(ctx, answer):
-        return "wrong side" in answer.hints or is_of_other_kind(ctx.question, answer.candidate)
+        other = "wrong side" in answer.hints or _is_other_side(ctx.question, answer)
+        return other or is_of_other_kind(ctx.question, answer.candidate)
     if not _is_told_in_words(ctx, answer):
         return False
     wanted = find_wanted_block(ctx.question)
@@ -109,6 +111,13 @@ def is_of_other_kind(question: str, short: str) -> bool:
     return kind in ("date", "number") and not (parse_quantity(short) or parse_date(short))
 
 
+def _is_other_side(question: str, answer: Answer) -> bool:
+    """Whether every cited sentence with a short answer has it at the other side of the relation."""
+    table, short = table_for(question), answer.candidate
+    cited = [text for one in answer.citations for _, text, _ in _sentences_with(short, one)]
+    return bool(cited) and all(has_exchanged_sides(question, one, table, short) for one in cited)
+
+
 def _is_in_other_language(question: str, answer: Answer) -> bool:
     """Whether the first quote is in another language and has only the names of a question.
 
@@ -135,9 +144,11 @@ def _names_of_short(ctx: Context) -> list[str]:
 
 
 async def is_of_other(ctx: Context, answer: Answer, *, literal: bool = False) -> bool:
-    """Whether the sentence with a short answer says it of another name, role or end."""
+    """Whether the sentence with a short answer says it of another name, role, side or end."""
     if not answer.citations:
         return False
+    if _is_other_side(ctx.question, answer):
+        return True
     cited = answer.citations[-1].quote
     if tells_other_end(ctx.question, cited, cited.find(answer.candidate)):
         return True

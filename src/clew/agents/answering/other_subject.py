@@ -25,6 +25,7 @@ from clew.agents.citing.clauses import (
 )
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.types import Answer
+from clew.agents.reading.directed import MUTUAL
 from clew.agents.reading.restrictions import Told, blank_names, is_short
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.table import table_for
@@ -42,8 +43,6 @@ _REFERS = re.compile(r"\b(?:he|she|it|they|his|her|its|their)\b", re.IGNORECASE)
 _DEFINITE = re.compile(r"\W*(?:the|this|that)\s+[a-z]", re.IGNORECASE)
 _DOES = r"\b(?:did|does|do|has|had|have)\s+(?:the\s+)?{}\s+(?:ever\s+|first\s+)?(?P<verb>[a-z]+)"
 _PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been|being|by)\b", re.IGNORECASE)
-# What one does with another, the other does as well: "When did N marry?"
-_MUTUAL = frozenset("marry married wed meet met divorce divorced play played share shared".split())
 
 
 async def find_other_subject(
@@ -164,7 +163,7 @@ def _does_it(question: str, name: str, sentence: str) -> bool:
     """Whether a question asks what a name does, and the sentence says that it is done to it."""
     found = re.search(_DOES.format(re.escape(name)), question, re.IGNORECASE)
     verb = found["verb"].lower() if found else ""
-    if not verb or verb in _MUTUAL or not asked_words(verb):
+    if not verb or verb in MUTUAL or not asked_words(verb):
         return False
     plain = blank_names(sentence, [name])
     at = plain.find("_")

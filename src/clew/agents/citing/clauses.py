@@ -35,7 +35,7 @@ _VERB = re.compile(
     r"|(?<!\bthe )(?<!\ba )(?<!\ban )(?<!\bhis )(?<!\bher )(?<!\bits )(?<!\bof )(?<!\bby )"
     r"[a-z]{2,}ed"
     r"|(?<=\b[Hh]e )[a-z]+|(?<=\b[Ss]he )[a-z]+|(?<=\b[Ii]t )[a-z]+|(?<=\b[Tt]hey )[a-z]+"
-    r"|[a-z]{3,}s(?=\s+(?:the|an?|its|his|her|their|\d)\b))\b"
+    r"|[a-z]{3,}s(?=\s+(?:the|an?|its|his|her|their|it|him|them|\d)\b))\b"
 )
 _FIRST_VERB = re.compile(
     r"(?:Born|Built|[A-Z][a-z]{2,}ed)\b(?=\s+(?:in|on|at|by|as|to|from|with)\b)"

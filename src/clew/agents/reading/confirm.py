@@ -23,11 +23,13 @@ from clew.agents.core.scratchpad import Note
 from clew.agents.reading.assertion import asserts, is_taken_back
 from clew.agents.reading.belonging import Fit, compare_claim
 from clew.agents.reading.decide import contradicts, decide, list_sentences
+from clew.agents.reading.directed import has_exchanged_sides
 from clew.agents.reading.judged import Place, can_judge
 from clew.agents.reading.same_question import find_under_question
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.reading.stems import cut_ending
 from clew.agents.reading.values import COUNTED
+from clew.agents.reading.without import drop_without, judge_without
 from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans, find_wanted_block
 from clew.agents.rules.table import RuleTable, table_for
@@ -119,7 +121,7 @@ def parse_claim(ctx: Context, question: str) -> Claim | None:
         return None
     last = max((*names, *numbers, *plain), key=lambda one: text.lower().rfind(one.lower()))
     words = frozenset(map(cut_ending, plain))
-    return Claim(text, tuple(names), words, numbers, last, is_negated(text))
+    return Claim(text, tuple(names), words, numbers, last, is_negated(drop_without(text)))
 
 
 def find_numbers(text: str) -> set[str]:
@@ -174,7 +176,10 @@ def _is_left_open(ctx: Context, claim: Claim, decided: Note, passages: Sequence[
     if cited is None or home is None:
         return False
     span = cited.start - home.start, cited.end - home.start
-    if decided.answer != table_for(ctx.question).yes:
+    is_yes = decided.answer == table_for(ctx.question).yes
+    if judge_without(claim.text, cited.quote) in ("open", "no" if is_yes else "yes"):
+        return True
+    if not is_yes:
         return _is_of_some(claim, cited.quote)
     if _is_apart(claim, cited.quote) or not _has_both(claim, f"{home.title} {home.text}"):
         return True
@@ -233,7 +238,12 @@ async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Not
 
 
 async def _check(ctx: Context, claim: Claim, place: Place, told: str, *, said: bool) -> bool | None:
-    """Return what a sentence says of a claim if its words belong together and the scorer agrees."""
+    """Return what a sentence says of a claim if its words belong together and the scorer agrees.
+
+    What is denied without a thing is so with it, and says so in no other words.
+    """
+    if judge_without(claim.text, told) and "without" not in claim.text.lower():
+        return said
     fit = _compare(claim, place.passage, told) if said is not claim.negated else "whole"
     if fit == "another":
         return not said
@@ -249,9 +259,12 @@ def _compare(claim: Claim, passage: Passage, told: str) -> Fit:
 def _is_proof(
     ctx: Context, claim: Claim, passage: Passage, span: tuple[int, int], told: str
 ) -> bool:
-    """Whether a sentence says that what it has is so, and the one behind it does not deny it."""
+    """Whether a sentence says that what it has is so, and the one behind it does not deny it.
+
+    One that says it of the two sides the other way round says something else.
+    """
     table = table_for(ctx.question)
-    if is_taken_back(passage.text, *span, table):
+    if has_exchanged_sides(ctx.question, told, table) or is_taken_back(passage.text, *span, table):
         return False
     return asserts(ctx.question, claim.words, told, table, cut_ending)
 
@@ -259,7 +272,7 @@ def _is_proof(
 def _forbids(claim: Claim, passage: Passage, sentence: str) -> bool:
     """Whether a sentence forbids what is asked for, and that alone: a condition forbids less."""
     main = _MAIN_END.split(sentence.strip())[0]
-    if not _FORBIDS.search(main) or claim.numbers:
+    if not _FORBIDS.search(main) or claim.numbers or judge_without(claim.text, main):
         return False
     bare = _LEAVE.sub(" ", _FORBIDS.sub(" ", main))
     said = {cut_ending(word) for word in asked_words(bare)}
@@ -309,6 +322,8 @@ def _says(claim: Claim, passage: Passage, start: int, sentence: str) -> bool | N
         return None
     if any(not _repeats(sentence, *found) for found in _QUANTIFIED.findall(claim.text)):
         return None
+    if verdict := judge_without(claim.text, sentence):
+        return None if verdict == "open" else verdict == "yes"
     denied = _is_denied(claim, sentence)
     return None if denied is None else denied == claim.negated
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from clew.agents.core.plan import JoinKind
 from clew.text.unicode import UNSPACED_CHAR
@@ -49,6 +49,32 @@ class MeasuredQuantity:
     """Whether a number is this only where a word says so."""
     open: bool = False
     """Whether numbers of other dimensions may tell it as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectedRelation:
+    """A relation of two sides: nouns for who is on which, and verbs of what they do."""
+
+    name: str
+    first: frozenset[str]
+    second: frozenset[str]
+    does: frozenset[str]
+    """Verbs whose subject is the first side."""
+    undergoes: frozenset[str]
+    """Verbs whose subject is the second side."""
+    under: re.Pattern[str]
+    """Prepositions before the first side, behind a verb of the second."""
+    is_direct: bool
+    """Whether the verbs of the second side have the first as object: "A precedes B"."""
+
+    def side_of(self, word: str) -> Literal["first", "second", ""]:
+        """Return the side that a noun names."""
+        for one in (word, word.removesuffix("s")):
+            if one in self.first:
+                return "first"
+            if one in self.second:
+                return "second"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -118,6 +144,8 @@ class RuleTable:
     """Questions for steps that name nobody who takes them."""
     composed: Mapping[str, str]
     """Relations that stand for two steps."""
+    directed: tuple[DirectedRelation, ...]
+    """Relations with a direction, by the words for their two sides."""
     assertion: Mapping[str, re.Pattern[str]]
     """Kinds of words that keep a clause from being said to be so, and those that take it back."""
     yes: str
@@ -249,9 +277,29 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         defined=patterns.get("defined", _NEVER),
         passive=re.compile(patterns.get("passive", _NEVER)),
         composed=raw.get("composed", {}),
+        directed=_build_directed(raw, words),
         assertion={kind: words(raw.get("assertion", {}).get(kind, ())) for kind in _ASSERTION},
         yes=raw["yes"],
         no=raw["no"],
+    )
+
+
+def _build_directed(
+    raw: Mapping[str, Any], words: Callable[[Sequence[str]], re.Pattern[str]]
+) -> tuple[DirectedRelation, ...]:
+    kin = raw.get("kin")
+    own = {"kin": {"first": kin["parent"], "second": kin["child"]}} if kin else {}
+    return tuple(
+        DirectedRelation(
+            name,
+            frozenset(one.get("first", ())),
+            frozenset(one.get("second", ())),
+            frozenset(one.get("does", ())),
+            frozenset(one.get("undergoes", ())),
+            words(one.get("under", ())),
+            not one.get("under"),
+        )
+        for name, one in {**own, **raw.get("directed", {})}.items()
     )
 
 

@@ -77,7 +77,9 @@ def _cited_rows(answer: Answer) -> list[Row]:
         for row in rows
         if row.cells[0][0]
         and any(
-            one.chunk == row.passage.id and row.start <= one.start - row.passage.start < row.end
+            one.chunk == row.passage.id
+            and row.start < one.end - row.passage.start
+            and one.start - row.passage.start < row.end
             for one in cited
         )
     ]
@@ -178,7 +180,7 @@ async def _find_unsaid(ctx: Context, row: Row, column: str) -> list[str]:
 
 
 async def _says_noun(ctx: Context, row: Row, column: str) -> bool:
-    """Whether a column says the noun that is asked for, in its words, a synonym or one concept.
+    """Whether a column or row is called by the noun that is asked for, or by a synonym.
 
     What is only near it in meaning may be its sibling: a tax is no revenue.
     """
@@ -189,7 +191,7 @@ async def _says_noun(ctx: Context, row: Row, column: str) -> bool:
     if not words or names_concept(table_for(question), question, column):
         return True
     is_key = column == row.cells[0][0]  # what the rows are, the text above may say as well
-    label = split_words(row.around() if is_key else column)
+    label = split_words(row.around() if is_key else f"{column} {row.label}")
     concepts = load_operators().concepts_of
     said = any(
         holds_form(label, word, _FORM) or any(concepts(word) & concepts(one) for one in label)

@@ -6,8 +6,6 @@ the title of its document or in what the document says before. The nearest of th
 shared word decides: with another number or name in that place, the row is of another thing.
 """
 
-from collections.abc import Iterator
-
 from clew.agents.answering.cells import find_rows
 from clew.agents.answering.lookalikes import identifies, is_word_said, list_pairs, list_words
 from clew.agents.core.types import Answer
@@ -25,17 +23,22 @@ def is_of_other_thing(question: str, answer: Answer) -> bool:
         _names_other(question, home, block)
         for cited in answer.citations
         if answer.candidate in cited.quote and (home := homes.get(cited.chunk))
-        for block in _find_entry(home, cited)
+        for block in _find_entries(home, cited, answer.candidate)
     ]
     return bool(found) and all(found)
 
 
-def _find_entry(home: Passage, cited: Citation) -> Iterator[Block]:
-    """Yield the innermost entry that a citation begins in, if it begins in one."""
-    at = cited.start - home.start
-    around = [one for one in find_blocks(home.text) if one.start <= at < one.end]
-    if around and around[-1].kind in _ENTRIES:
-        yield around[-1]
+def _find_entries(home: Passage, cited: Citation, short: str) -> list[Block]:
+    """Return the entries in or around a citation that have the short answer."""
+    first, last = cited.start - home.start, cited.end - home.start
+    return [
+        one
+        for one in find_blocks(home.text)
+        if one.kind in _ENTRIES
+        and one.start < last
+        and first < one.end
+        and short in home.text[one.start : one.end]
+    ]
 
 
 def _names_other(question: str, home: Passage, block: Block) -> bool:

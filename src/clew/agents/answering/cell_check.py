@@ -29,6 +29,7 @@ MOST_OF_CELL = 0.45
 MOST_OF_OTHER = 0.3
 """Confidence of a cell or an entry that says it of another thing of the kind."""
 _FORM = 0.85  # from which two words are forms of one
+_SAME_FORM = 0.95
 _SAME = 0.75  # cosine of a noun and a label that say the same: "colour" and "color"
 _NEAR = 0.45  # cosine of a word and the label of the column that is told
 _FEW_LETTERS = 3  # a word as short says nothing alone: "get"
@@ -42,6 +43,7 @@ _ASKED_OF = re.compile(  # "what is the N of", "what is X's N"
     r"\b[Ww]hat(?:'s|\s+(?:is|was|are|were))\s+(?:the\s+|[^?]*?'s\s+)(?P<noun>[^?]*?)"
     r"(?=\s+(?:of|for|in|on|at|from|to|that|which)\b|[?.]*\s*\Z)"
 )
+_BEHIND = re.compile(r"\s+of\s+([a-z-]+)")
 _UNIT = re.compile(r"\(.*?\)|\d+")
 _SUBJECT = re.compile(r"\b(?:does|do|did)\b(?P<subject>.*)", re.IGNORECASE | re.DOTALL)
 
@@ -137,7 +139,8 @@ def leads_elsewhere(question: str, row: Row, column: str) -> bool:
 
     What it asks for stands in the row of that value, or nowhere.
     """
-    asked = split_words(question)
+    own = split_words(column)  # "which library" names no column "Librarian"
+    asked = [word for word in split_words(question) if not holds_form(own, word, _SAME_FORM)]
     for name, value in row.cells[1:]:
         words = [word for word in asked_words(name) if word not in STOP_WORDS]
         if name == column or not words or not all(holds_form(asked, word, _FORM) for word in words):
@@ -171,12 +174,9 @@ async def _find_unsaid(ctx: Context, row: Row, column: str) -> list[str]:
     if named or names_concept(table_for(question), question, column):
         return named
     far = [word for word in rest if await _is_far(ctx, word, column)]
-    counted = _COUNTED.search(question)  # behind "how many N does X" stands one verb
-    return (
-        far[1:]
-        if counted and holds_form(split_words(column), counted["noun"].lower(), _FORM)
-        else far
-    )
+    [*_, noun] = _find_noun(question)[0] or [""]
+    # Behind "how many N does X", and "which N", stands one verb.
+    return far[1:] if noun and holds_form(split_words(column), noun, _FORM) else far
 
 
 async def _says_noun(ctx: Context, row: Row, column: str) -> bool:
@@ -185,21 +185,35 @@ async def _says_noun(ctx: Context, row: Row, column: str) -> bool:
     What is only near it in meaning may be its sibling: a tax is no revenue.
     """
     question = ctx.question
-    found = _COUNTED.search(question) or _ASKED_OF.search(question)
-    noun = find_asked_noun(question) or (found["noun"] if found else "")
-    words = [word for word in asked_words(noun.lower()) if word not in STOP_WORDS]
-    if not words or names_concept(table_for(question), question, column):
+    noun, behind = _find_noun(question)
+    if not noun or names_concept(table_for(question), question, column):
         return True
-    is_key = column == row.cells[0][0]  # what the rows are, the text above may say as well
-    label = split_words(row.around() if is_key else f"{column} {row.label}")
+    if column == row.cells[0][0]:  # what the rows are, the text above may say as well
+        left, label = noun, split_words(row.around())
+    else:
+        own, label = split_words(row.label), split_words(column)
+        left = [word for word in noun if not holds_form(own, word, _FORM)]
+        behind = [word for word in behind if not holds_form(own, word, _FORM)]
     concepts = load_operators().concepts_of
     said = any(
         holds_form(label, word, _FORM) or any(concepts(word) & concepts(one) for one in label)
-        for word in words
+        for word in (*left, *behind)
     )
-    if said or ctx.embed is None:
-        return said
-    return cosine(*await ctx.vectors([noun, _UNIT.sub(" ", column)])) >= _SAME
+    if said or not left or ctx.embed is None:
+        return said or not left
+    return cosine(*await ctx.vectors([" ".join(left), _UNIT.sub(" ", column)])) >= _SAME
+
+
+def _find_noun(question: str) -> tuple[list[str], list[str]]:
+    """Return the words of the noun asked for, and those of a noun behind it: "number of books"."""
+    found = _COUNTED.search(question) or _ASKED_OF.search(question)
+    noun = find_asked_noun(question) or (found["noun"] if found else "")
+    behind = _BEHIND.match(question[found.end("noun") :]) if found else None
+    return _list_content(noun), _list_content(behind[1] if behind else "")
+
+
+def _list_content(text: str) -> list[str]:
+    return [word for word in asked_words(text.lower()) if word not in STOP_WORDS]
 
 
 async def _is_far(ctx: Context, word: str, column: str) -> bool:

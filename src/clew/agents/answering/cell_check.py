@@ -29,7 +29,6 @@ MOST_OF_CELL = 0.45
 MOST_OF_OTHER = 0.3
 """Confidence of a cell or an entry that says it of another thing of the kind."""
 _FORM = 0.85  # from which two words are forms of one
-_SAME_FORM = 0.95
 _SAME = 0.75  # cosine of a noun and a label that say the same: "colour" and "color"
 _NEAR = 0.45  # cosine of a word and the label of the column that is told
 _FEW_LETTERS = 3  # a word as short says nothing alone: "get"
@@ -108,7 +107,8 @@ async def _is_of_column(ctx: Context, row: Row, column: str) -> bool:
     if leads_elsewhere(ctx.question, row, column):
         return False
     stem = find_asked_stem(ctx.question)
-    asked = [name for name, _ in row.cells if any(w.startswith(stem) for w in split_words(name))]
+    columns = [name for name, _ in row.cells]
+    asked = [one for one in columns if any(w.startswith(stem) for w in _list_called(row, one))]
     return not stem or not asked or column in asked
 
 
@@ -139,8 +139,8 @@ def leads_elsewhere(question: str, row: Row, column: str) -> bool:
 
     What it asks for stands in the row of that value, or nowhere.
     """
-    own = split_words(column)  # "which library" names no column "Librarian"
-    asked = [word for word in split_words(question) if not holds_form(own, word, _SAME_FORM)]
+    own = _list_called(row, column)  # "which library" names no column "Librarian"
+    asked = [word for word in split_words(question) if not holds_form(own, word, _FORM)]
     for name, value in row.cells[1:]:
         words = [word for word in asked_words(name) if word not in STOP_WORDS]
         if name == column or not words or not all(holds_form(asked, word, _FORM) for word in words):
@@ -149,6 +149,13 @@ def leads_elsewhere(question: str, row: Row, column: str) -> bool:
         if is_name and value[:1].isupper() and not holds_form(asked, split_words(value)[0], _FORM):
             return True
     return False
+
+
+def _list_called(row: Row, column: str) -> list[str]:
+    """Return the words that a column is called by; what the rows are, the text above may say."""
+    is_key, home = column == row.cells[0][0], row.passage
+    above = f" {home.title} {home.heading} {row.section}" if is_key else ""
+    return split_words(f"{column}{above}")
 
 
 async def _find_unsaid(ctx: Context, row: Row, column: str) -> list[str]:
@@ -188,8 +195,8 @@ async def _says_noun(ctx: Context, row: Row, column: str) -> bool:
     noun, behind = _find_noun(question)
     if not noun or names_concept(table_for(question), question, column):
         return True
-    if column == row.cells[0][0]:  # what the rows are, the text above may say as well
-        left, label = noun, split_words(row.around())
+    if column == row.cells[0][0]:
+        left, label = noun, _list_called(row, column)
     else:
         own, label = split_words(row.label), split_words(column)
         left = [word for word in noun if not holds_form(own, word, _FORM)]

@@ -110,7 +110,7 @@ async def test_restructured_text(tmp_path: Path) -> None:
     )
     assert await read_text(tmp_path / "a.rst", source) == (
         "# Quill\n\nDraws maps of all lands:\n\n```\nquill -a\n```\n\n## Use\n\nterm\n"
-        ":   What it means.\n\n-a, --all\n:   Shows all.\n\n1. One\n\n1. Two\n\n"
+        ":   What it means.\n\n-a, --all\n:   Shows all.\n\n1. One\n\n2. Two\n\n"
         "| Name: a | Type: int |\n\nnote: Be careful.\n\ndraw(map)\n:   Draws it."
     )
 
@@ -585,3 +585,11 @@ async def test_an_escaped_line_of_a_mailbox_is_no_quotation(tmp_path: Path) -> N
     box = f"From a@b Mon Jan 1 2024\n{MAIL}\nWe sail.\n\n>From Oslo we go on.\n"
     [mail] = [i for i in await read_all(tmp_path / "a.mbox", box) if isinstance(i, Document)]
     assert mail.text.endswith("We sail.\n\nFrom Oslo we go on.")
+
+
+async def test_items_that_rst_counts_by_itself_are_numbered(tmp_path: Path) -> None:
+    first = "#. Unpack it.\n\n   With care.\n#. Connect it.\n"
+    source = f"Begin\n=====\n\n{first}\nThen\n\n3. Wait.\n#. Go.\n"
+    text = await read_text(tmp_path / "a.rst", source)
+    numbers = [line.split()[0] for line in text.splitlines() if line[:1].isdigit()]
+    assert numbers == ["1.", "2.", "3.", "4."]

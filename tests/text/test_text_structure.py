@@ -227,3 +227,14 @@ def test_options_labels_and_tasks_are_units_of_their_own(text: str, units: list[
     found = [text[one.start : one.end] for one in find_units(text)]
     assert len(found) == len(units)
     assert all(one.startswith(begin) for one, begin in zip(found, units, strict=True))
+
+
+@pytest.mark.parametrize("rule", ["|:-|-:|", "|-|-|", "- | -", "|---|---|"])
+def test_one_dash_is_enough_below_the_names_of_columns(rule: str) -> None:
+    kinds = [one.kind for one in find_blocks(f"| a | b |\n{rule}\n| 1 | 2 |\n")]
+    assert kinds == ["header", "row"]
+
+
+@pytest.mark.parametrize("line", ["-", "--", "|", "- item"])
+def test_dashes_without_bars_are_no_rule_of_a_table(line: str) -> None:
+    assert all(one.kind != "header" for one in find_blocks(f"| a | b |\n{line}\n| 1 | 2 |\n"))

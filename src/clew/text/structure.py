@@ -51,7 +51,11 @@ _CODE_ENTRY = re.compile(
     r"[ \t]*[*_`]{0,3}(?P<term>(?=\S{0,30}[\d_$%/\\]|[A-Z]{2})[^\s:=*`]{1,30})[*_`]{0,3}"
     r"(?: [-–—=]|:)[ \t]+(?=\S)"
 )
-_DELIMITER_ROW = re.compile(r"[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)*[ \t]*:?-{3,}:?[ \t]*\|?[ \t]*")
+# One dash is enough between bars; without a bar, fewer than three are an item or a sign.
+_DELIMITER_ROW = re.compile(
+    r"(?=[^\n]*-)(?=[^\n]*\||[ \t]*:?-{3})"
+    r"[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*(?::?-+:?[ \t]*\|?)?[ \t]*"
+)
 _MAX_TERM_LINES = 4
 _MAX_TERM_CHARS = 120
 _MAX_DEPTH = 6  # of blocks within blocks

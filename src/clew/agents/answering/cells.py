@@ -225,9 +225,21 @@ def _find_key(question: str, rows: Sequence[Row]) -> ExactUnit | None:
     words = [w for w in asked_words(question) if not w.startswith(stem) and not light.search(w)]
     found = []
     for row in rows:
-        kind = split_words(row.cells[0][0] or row.section)
-        said = [word for _, value in row.cells[1:] for word in split_words(value)]
+        above = f"{row.section} {row.passage.heading} {row.passage.title}"
+        kind = split_words(f"{row.cells[0][0]} {above}")
+        said = _list_said(row, words)
         if any(word.startswith(stem) for word in kind) and words:
             if all(holds_form(said, word, _FORM) for word in words):
                 found.append(row)
     return found[0].name(found[0].label.strip("`")) if len(found) == 1 else None
+
+
+def _list_said(row: Row, words: Sequence[str]) -> list[str]:
+    """Return the words of a row's values, and the names of columns whose value a word is in."""
+    said: list[str] = []
+    for column, value in row.cells[1:]:
+        told = split_words(value)
+        if any(holds_form(told, word, _FORM) for word in words):
+            told += split_words(column)
+        said += told
+    return said

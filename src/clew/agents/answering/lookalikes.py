@@ -61,22 +61,21 @@ async def _is_about_other(
     about = " ".join(subjects)
     others = [one.subject for one in split_clauses(sentence) if one.subject != clause.subject]
     here = f"{sentence[clause.start : clause.end]} {' '.join(subjects)}"
-    elsewhere = [
-        word for word in _list_words(" ".join(others)) if not _is_said(word, _TOKEN.findall(here))
-    ]
-    said = _list_words(f"{home.title} {home.heading} {sentence} {here}")
+    words, near = list_words(" ".join(others)), _TOKEN.findall(here)
+    elsewhere = [word for word in words if not is_word_said(word, near)]
+    said = list_words(f"{home.title} {home.heading} {sentence} {here}")
     said = [word for word in said if word not in elsewhere]
-    told = [word for word in _list_words(f"{sentence} {here}") if word not in elsewhere]
-    asked = _list_words(ctx.question)
+    told = [word for word in list_words(f"{sentence} {here}") if word not in elsewhere]
+    asked = list_words(ctx.question)
     for missing, shared, other in _find_swapped(ctx.question, about):
         # A subject with a number of its own is not the one that the page is titled by.
         counted = missing.isdigit() and other.isdigit()
-        if _is_said(missing, told if counted else said) or _is_said(other, asked):
+        if is_word_said(missing, told if counted else said) or is_word_said(other, asked):
             continue
-        if _identifies(missing) and _identifies(other):
+        if identifies(missing) and identifies(other):
             return True
         # Of things without a name the passage has to know the one that is asked for.
-        known = shared.islower() and _is_said(missing, _list_words(home.text))
+        known = shared.islower() and is_word_said(missing, list_words(home.text))
         if known and not await mean_same(ctx, [missing], [other], _SAME_THING):
             return True
     return False
@@ -88,13 +87,13 @@ def _find_swapped(question: str, subject: str) -> Iterator[tuple[str, str, str]]
     "Oslo plant" and "Bergen plant", "town theatre" and "town library", "TX-300" and "TX-200".
     """
     for turned in (False, True):  # the word that differs stands first, or second
-        for word, beside in _list_pairs(question, turned=turned):
-            for other, near in _list_pairs(subject, turned=turned):
-                if _is_said(near, [beside]) and not _is_said(other, [word]):
+        for word, beside in list_pairs(question, turned=turned):
+            for other, near in list_pairs(subject, turned=turned):
+                if is_word_said(near, [beside]) and not is_word_said(other, [word]):
                     yield word, beside, other
 
 
-def _list_pairs(text: str, *, turned: bool) -> list[tuple[str, str]]:
+def list_pairs(text: str, *, turned: bool) -> list[tuple[str, str]]:
     """Return the pairs of words that stand side by side and both say something."""
     pairs = [
         (one[0], other[0])
@@ -105,18 +104,19 @@ def _list_pairs(text: str, *, turned: bool) -> list[tuple[str, str]]:
     return [(other, one) for one, other in pairs] if turned else pairs
 
 
-def _list_words(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     """Return the words that say something, as they are written."""
     words = dict.fromkeys(_TOKEN.findall(text))
     return [word for word in words if not is_function_word(word)]
 
 
-def _identifies(word: str) -> bool:
+def identifies(word: str) -> bool:
     """Whether a word tells one of a kind from another: a part of a name, or a number."""
     return word[:1].isupper() or any(char.isdigit() for char in word)
 
 
-def _is_said(word: str, among: Sequence[str]) -> bool:
+def is_word_said(word: str, among: Sequence[str]) -> bool:
+    """Whether a word, or a form of it, is among others."""
     plain = " ".join(split_words(word))
     return any(compare_words(" ".join(split_words(one)), plain) >= _FORM for one in among)
 

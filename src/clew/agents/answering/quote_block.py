@@ -8,12 +8,15 @@ from itertools import chain, groupby
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.lists import wants_several
+from clew.agents.reading.spans import asked_words
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
 from clew.text.definitions import holds_term
 from clew.text.structure import find_blocks as find_text_blocks
 from clew.text.structure import find_headings
+from clew.text.unicode import split_words
+from clew.text.word_forms import holds_form
 from clew.types import Citation, Passage
 
 _STEP = r"[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步"
@@ -21,6 +24,10 @@ _ORDERED_ITEM = re.compile(rf"[ \t]*(?:\(?\d{{1,3}}[.)、]|{_STEP})")
 _ITEM = re.compile(
     rf"[ \t]*(?:(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S|\(?\d{{1,3}}、\S)"
 )
+_LABELLED = re.compile(
+    r"[ \t]*[*_]*(?P<label>[^\W\d_][^:\n]{0,40}?)[*_]*:[*_]*[ \t]+[^\n,]+,[^\n]*[^\s:]"
+)
+_FORM = 0.9  # from which two words are forms of one
 _ROW = re.compile(r"[ \t]*\|.+\|")  # of a table, its header among them
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
@@ -71,7 +78,20 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
                 best, best_value = block, value
     if best is None:
         return None
-    return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
+    span = (_find_labelled(question, best) if kind == "list" else None) or (best.start, best.end)
+    return make_citation(best.passage, SupportSpan(*span, 1.0))
+
+
+def _find_labelled(question: str, block: Block) -> tuple[int, int] | None:
+    """Return the line before a block that tells what is asked by itself: "Ingredients: salt, …".
+
+    Such a line announces nothing below it.
+    """
+    text = block.passage.text[: block.start].rstrip()
+    begin = text.rfind("\n") + 1
+    found = _LABELLED.fullmatch(text, begin)
+    words, asked = asked_words(found["label"]) if found else [], split_words(question)
+    return (begin, len(text)) if words and all(holds_form(asked, w, _FORM) for w in words) else None
 
 
 def asks_passive(question: str) -> bool:

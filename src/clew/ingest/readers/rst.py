@@ -18,6 +18,7 @@ _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]+)::(?:[ \t]+
 _TARGET = re.compile(r"\.\.[ \t]+_")
 _FOOTNOTE = re.compile(r"\.\.[ \t]+\[([^\]\n]{1,40})\][ \t]+(.*)")
 _OPTION = re.compile(r"((?:-{1,2}|/)[\w?][^\n]{0,60}?)(?:[ ]{2,}(\S.*))?")
+_COUNTED = re.compile(r"(#|\d{1,3})\.[ \t]")
 _ITEM = re.compile(r"([-*+•‣]|#\.|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,4})[.)])[ \t]+(.*)")
 _FIELD = re.compile(r":([^:\n]{1,60}):(?:[ \t]+(.*))?")
 _GRID = re.compile(r"[+|][-=+|].*")
@@ -56,6 +57,18 @@ def read_rst(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     if page.writer.marked:
         metadata["terms"] = page.writer.terms()
     yield make_document(written or text, page.title, source.name, metadata)
+
+
+def _count_items(lines: list[str]) -> list[str]:
+    """Return lines without a common indent with the items of `#.` numbered in order."""
+    counted, number = list(lines), 0
+    for at, line in enumerate(lines):
+        if found := _COUNTED.match(line):
+            number = int(found[1]) if found[1] != "#" else number + 1
+            counted[at] = f"{number}{line[found.end(1) :]}"
+        elif line.strip() and not line[0].isspace():
+            number = 0
+    return counted
 
 
 class _Page:
@@ -97,7 +110,7 @@ class _Page:
 
     def read(self, lines: list[str], depth: int) -> None:
         """Read blocks of lines without a common indent."""
-        at = 0
+        at, lines = 0, _count_items(lines)
         while at < len(lines):
             line = lines[at]
             if not line.strip():
@@ -141,7 +154,7 @@ class _Page:
         if _GRID.fullmatch(line) or _SIMPLE_TABLE.fullmatch(line):
             return self._read_table(lines, at)
         if found := _ITEM.fullmatch(line):
-            marker = "-" if found[1] in "-*+•‣" else found[1].replace("#", "1")
+            marker = "-" if found[1] in "-*+•‣" else found[1]
             self.writer.open_item(marker)
             self._read_inner([found[2], *body], depth)
             return after

@@ -43,6 +43,7 @@ from clew.agents.answering.write import (
     TOO_LONG,
     UNSUPPORTED,
     make_answer,
+    make_refusal,
     quote_chain,
     write_answer,
 )
@@ -58,6 +59,7 @@ from clew.agents.core.plan import ARITHMETIC, Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
+from clew.agents.planning.check_values import find_mismatch
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import (
     cite_exact,
@@ -294,13 +296,21 @@ class GraphReader:
     async def _compute(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan
     ) -> Answer | None:
-        """Read the values of a plan and combine them; None if one is missing."""
+        """Read the values of a plan and combine them; None if one is missing.
+
+        Values that do not go together are refused, with the reason.
+        """
         notes = await PlanRunner(retriever, book)(ctx, plan)
+        evidence = book.evidence()
+        if plan.join is not None:
+            reason = find_mismatch(ctx.question, plan.join, notes, evidence.chunks)
+            if reason and all(note.has_answer for note in notes.values()):
+                return make_refusal(ctx, evidence, reason)
         short = match_option(ctx.question, combine_notes(plan, notes))
         if not short:
             return None
         support = min((note.probability for note in notes.values()), default=0.0)
-        answer = quote_chain(ctx, book.evidence(), book.notes, short)
+        answer = quote_chain(ctx, evidence, book.notes, short)
         return replace(answer, support=support, computed=plan.join is not None)
 
     async def _answer_with_model(

@@ -19,6 +19,7 @@ from clew.agents.core.plan import (
 )
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import run_concurrently
+from clew.agents.planning.check_values import is_of_rival
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, load_rank
 from clew.agents.reading.choose import Candidate
 from clew.agents.reading.follow import Follower
@@ -62,6 +63,8 @@ class PlanRunner:
     """What a note carries: the supporting sentence, the lines kept, or the page as it is."""
     near: bool = False
     """Read what is about the names asked for first also where facts are beside it."""
+    rivals: tuple[str, tuple[str, ...]] = ("", ())
+    """The thing whose value is read, and those it is compared with."""
     dropped: list[str] | None = None
     """Collects the questions that the budget left no calls for; None: its end ends the plan."""
 
@@ -79,7 +82,8 @@ class PlanRunner:
                         await done[n].wait()
                 answers = {n: notes[n].name or notes[n].answer for n in needed if n in notes}
                 own = self.retrievers[number - 1] if self.retrievers else self.retriever
-                runner = replace(self, retriever=own, retrievers=())
+                rivals = _find_rivals(plan, number)
+                runner = replace(self, retriever=own, retrievers=(), rivals=rivals)
                 notes[number] = await runner._answer_question(ctx, question, answers, fallback)
             except BudgetExceeded:
                 if self.dropped is None:
@@ -163,11 +167,33 @@ class PlanRunner:
 
         def keeps(one: Candidate) -> bool:
             grounded = not of_itself or _is_grounded(ctx, one)
+            if _is_of_rival(self.rivals, one):
+                return False
             return grounded and _is_stated(ctx, one, question, of_itself)
 
         rank = await load_rank(ctx)
         reader = QuestionReader(self.retriever, rank, follow, of_itself, keeps)
         return _note_best(question, await reader.read(ctx.with_question(question), passages))
+
+
+def _find_rivals(plan: Plan, number: int) -> tuple[str, tuple[str, ...]]:
+    """Return the thing that a question asks a value of, and the others of its plan."""
+    join = plan.join
+    if join is None or join.how in ("same", "both"):
+        return "", ()
+    for option, numbers in zip(join.options, join.question_numbers, strict=False):
+        if number in numbers:
+            return option, tuple(one for one in join.options if one != option)
+    return "", ()
+
+
+def _is_of_rival(rivals: tuple[str, tuple[str, ...]], candidate: Candidate) -> bool:
+    """Whether a value was read where it is said of another of the things compared."""
+    own, others = rivals
+    last = candidate.readings[-1]
+    start, end = last.sentence()
+    sentence = last.passage.text[start:end]
+    return bool(own) and is_of_rival(own, others, sentence, last.start - start)
 
 
 def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:

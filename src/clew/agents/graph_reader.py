@@ -58,7 +58,7 @@ from clew.agents.core.messages import (
 from clew.agents.core.plan import ARITHMETIC, Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import judge_answer
+from clew.agents.judge import WEAKEST, judge_answer
 from clew.agents.planning.check_values import find_mismatch
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import (
@@ -311,7 +311,8 @@ class GraphReader:
             return None
         support = min((note.probability for note in notes.values()), default=0.0)
         answer = quote_chain(ctx, evidence, book.notes, short)
-        return replace(answer, support=support, computed=plan.join is not None)
+        hints = {**answer.hints, WEAKEST: support} if plan.join is not None else answer.hints
+        return replace(answer, support=support, computed=plan.join is not None, hints=hints)
 
     async def _answer_with_model(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, mode: Mode, plan: Plan

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clew.agents.answering.cells import find_asked_cell
 from clew.agents.answering.extractive import note_span
 from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
 from clew.agents.citing.support import has_title, mentions_name
@@ -160,6 +161,10 @@ class PlanRunner:
         if not is_read_language(ctx.question):
             place = find_measured(question, find_names(ctx.view, question), passages)
             return note_span(question, *place) if place else Note(question)
+        if self.rivals[1]:
+            cell = await find_asked_cell(ctx.with_question(question), passages)
+            if cell is not None and cell.short:
+                return Note(question, cell.short, cell.citation.quote, cell.citation)
         # The page about "the director of N" need not mention N; that about N does.
         table = table_for(question)
         of_itself = not (table.roles.search(question) or _LIFE_OF_OTHER.match(question))
@@ -193,7 +198,7 @@ def _is_of_rival(rivals: tuple[str, tuple[str, ...]], candidate: Candidate) -> b
     last = candidate.readings[-1]
     start, end = last.sentence()
     sentence = last.passage.text[start:end]
-    return bool(own) and is_of_rival(own, others, sentence, last.start - start)
+    return bool(others) and is_of_rival(own, others, sentence, last.start - start)
 
 
 def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from clew.agents.core.plan import ARITHMETIC, Join
+from clew.agents.core.plan import AGE, ARITHMETIC, Join
 from clew.agents.core.scratchpad import Note
 from clew.agents.reading.spans import asked_words
 from clew.text.dates import DateParts, days_between, parse_date, years_between
@@ -116,4 +116,12 @@ def _count_between(join: Join, dates: Sequence[DateParts | None]) -> str:
         return "" if days is None or days < 0 else f"{days:,} days"
     years = years_between(earlier, later)
     unit = "年" if is_chinese("".join(join.options)) else " years"
+    if join.what == AGE and years > 0 and not _knows_birthday(earlier, later):
+        return f"{years - 1} or {years}{unit}"
     return f"{years}{unit}" if years >= 0 else ""
+
+
+def _knows_birthday(born: DateParts, died: DateParts) -> bool:
+    """Whether two dates tell if somebody died before the birthday of that year or after it."""
+    months = bool(born[1] and died[1])
+    return months and (born[1] != died[1] or bool(born[2] and died[2]))

@@ -38,11 +38,17 @@ def find_mismatch(
     values = [row[0] for row in rows]
     if join.how in ARITHMETIC and (twice := _find_twice(values)):
         return f"of {' and '.join(join.options)} one value was found: “{twice.answer}”"
-    return _explain_unlike(values) if join.how in _SIZES else ""
+    return _explain_unlike(join, values) if join.how in _SIZES else ""
 
 
 def is_of_rival(own: str, rivals: Sequence[str], sentence: str, at: int) -> bool:
-    """Whether the value at a place of a sentence is said of another of the things compared."""
+    """Whether the value at a place of a sentence is said of another of the things compared.
+
+    "The one at A has 5 and that at B 7": the nearest name before a value is its own.
+    """
+    before = sentence[:at].casefold()
+    if before.rfind(own.casefold()) > max(before.rfind(one.casefold()) for one in rivals):
+        return False
     cell = _CELL.search(sentence[:at]) if sentence.startswith("|") else None
     subject = cell["label"] if cell else find_clause(sentence, at).subject
     return not mentions_name(own, subject) and any(mentions_name(one, subject) for one in rivals)
@@ -77,13 +83,15 @@ def _find_twice(values: Sequence[Note]) -> Note | None:
     return None
 
 
-def _explain_unlike(values: Sequence[Note]) -> str:
+def _explain_unlike(join: Join, values: Sequence[Note]) -> str:
     """Say which value is not what its question asks for, or that they measure different things."""
     amounts = [read_amount(note) for note in values]
-    for note, found in zip(values, amounts, strict=True):
+    alike = len({found[0].noun if found else "" for found in amounts}) == 1
+    for option, note, found in zip(join.options, values, amounts, strict=False):
         if found is None or UNSPACED_CHAR.search(note.question):
             continue
-        if not _measures_asked(note, found[0]):
+        words = asked_words(note.question.replace(option, " "))
+        if not _measures_asked(note, words, found[0], alike=alike):
             return f"“{note.answer}” is not what is asked: {note.question}"
     known = [found[0] for found in amounts if found is not None]
     nouns = {one.noun for one in known if one.noun and _is_counted(values, one)}
@@ -97,12 +105,16 @@ def _is_counted(values: Sequence[Note], amount: Quantity) -> bool:
     return any(mentions_form(amount.noun, note.question) for note in values)
 
 
-def _measures_asked(note: Note, amount: Quantity) -> bool:
-    """Whether an amount is of the kind that its question asks for, as far as words tell."""
+def _measures_asked(
+    note: Note, words: Sequence[str], amount: Quantity, *, alike: bool
+) -> bool:
+    """Whether an amount is of the kind that its question asks for, as far as words tell.
+
+    Where all values count things of one name ("6 crowns"), the verb of the question may tell.
+    """
     kind = table_for(note.question).find_asked_measure(note.question)
     if amount.dimension:
         return kind in ("", "count") or amount.dimension.startswith(kind)
-    words = asked_words(note.question)
     if any(map(is_people, words)) and any(map(is_people, split_words(note.quote))):
         return True
     at = max(note.quote.find(note.answer), 0)
@@ -110,7 +122,7 @@ def _measures_asked(note: Note, amount: Quantity) -> bool:
     near = " ".join((note.answer, *behind))
     if any(mentions_form(word, near) for word in words):
         return True
-    if is_date(note.answer) or _counts_things(note.answer, behind):
+    if is_date(note.answer) or (not alike and _counts_things(note.answer, behind)):
         return False
     clause = find_clause(note.quote, at)
     said = note.quote if note.quote.startswith("|") else note.quote[clause.start : clause.end]

@@ -20,6 +20,7 @@ from clew.agents.answering.extractive import (
     QUOTED_NOTE,
     extract_answer,
     name_best,
+    note_span,
     quote_account,
     quote_under,
     quote_whole,
@@ -58,8 +59,8 @@ from clew.agents.core.messages import (
 from clew.agents.core.plan import ARITHMETIC, Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import WEAKEST, judge_answer
-from clew.agents.planning.check_values import find_mismatch
+from clew.agents.judge import judge_answer
+from clew.agents.planning.check_values import WEAKEST, find_mismatch
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import (
     cite_exact,
@@ -85,9 +86,11 @@ from clew.agents.reading.lists import (
     prefer_options,
     wants_several,
 )
+from clew.agents.reading.periods import compute_told, is_uncomputed
 from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, keep_stated, make_rule_plan
 from clew.agents.rules.operators import is_polar
+from clew.agents.rules.question_analysis import find_names
 from clew.agents.run_plan import PlanRunner
 from clew.agents.second_opinion import SecondOpinion
 from clew.context import Context
@@ -187,6 +190,8 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         answer = await self._answer_whole(ctx, book, retriever, plan)
+        if is_uncomputed(ctx.question, answer):
+            answer = replace(answer, hints={**answer.hints, WEAKEST: 0.0})
         if plan.join is not None and plan.join.how in ARITHMETIC:
             return keep_stated(ctx, plan, book, answer)
         return answer if plan.join is None or answer.computed else mark_undecided(answer)
@@ -198,6 +203,8 @@ class GraphReader:
         retrieval = await retriever(ctx, ctx.question)
         if not is_read_language(ctx.question):
             return await self._quote_words(ctx, retriever, retrieval)
+        if (computed := self._compute_told(ctx, book, retrieval)) is not None:
+            return computed
         if (told := quote_under(ctx, retrieval.evidence)) is not None:
             return told
         if is_polar(ctx.question) and not is_chinese(ctx.question):
@@ -217,6 +224,17 @@ class GraphReader:
             bound = asked.bound(units.candidate, units.confidence)
             units = replace(units, confidence=round(bound, 4))
         return leave_out_others(ctx.question, widen_quotes(units))
+
+    def _compute_told(self, ctx: Context, book: Notebook, retrieval: Retrieval) -> Answer | None:
+        """Compute a period or a total from the sentence that has both ends, or all parts."""
+        names = find_names(ctx.view, ctx.question)
+        told = compute_told(ctx.question, names, retrieval.evidence.chunks)
+        if told is None or not self.rules:
+            return None
+        book.add(note_span(ctx.question, told.passage, (told.start, told.end)))
+        answer = quote_chain(ctx, book.evidence(), book.notes, told.text)
+        hints = answer.hints if told.sure else {**answer.hints, WEAKEST: 0.0}
+        return replace(answer, support=1.0, computed=True, hints=hints)
 
     async def _quote_account(
         self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval

@@ -38,6 +38,7 @@ from clew.agents.core.confidence import (
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import NOT_UNDERSTOOD, YES_NO
 from clew.agents.core.types import Answer
+from clew.agents.planning.check_values import bound_by_values
 from clew.agents.reading.choose import (
     contradicts_kind,
     measure_coverage,
@@ -72,9 +73,6 @@ from clew.types import Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested", "doubted")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
-WEAKEST = "weakest"
-"""How likely the least likely value is from which code computed the answer."""
-_LEAST_VALUE = 0.075  # probability below which a value makes what is computed from it unsure
 _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell it of its subject
 _READ = 3  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
@@ -113,8 +111,7 @@ async def _judge(ctx: Context, answer: Answer) -> Answer:
         signals, confidence = {**signals, "other measure": 1.0}, min(confidence, MOST)
     if chat is None and confidence > _MOST_UNCLEAR and await stops_short(ctx, answer):
         signals, confidence = {**signals, "short": 1.0}, _MOST_UNCLEAR
-    if hints.get(WEAKEST, 1.0) < _LEAST_VALUE:
-        confidence = min(confidence, _MOST_UNCLEAR)
+    confidence = min(confidence, bound_by_values(hints))
     if chat is None and not signals["understood"]:
         confidence = min(confidence, _MOST_UNCLEAR)
     return replace(answer, confidence=round(confidence, 4), signals=signals)

@@ -18,6 +18,10 @@ from clew.text.unicode import UNSPACED_CHAR, split_words
 from clew.text.word_forms import is_function_word, mentions_form
 from clew.types import Passage
 
+WEAKEST = "weakest"
+"""How likely the least likely value is from which code computed an answer."""
+_LEAST_VALUE = 0.075  # probability below which a value makes what is computed from it unsure
+_UNSURE = 0.45  # confidence of such an answer, at most
 _SIZES = frozenset(("larger", "smaller", "sum", "difference", "shortfall", "apart"))
 _NEXT_WORDS = 3  # words behind a number, within which stands what it counts
 _NEXT_NAME = r"(?:\s+[A-Z][\w’'-]*)+"  # what makes a name a longer one: "Aldern Bridge"
@@ -39,6 +43,11 @@ def find_mismatch(
     if join.how in ARITHMETIC and (twice := _find_twice(values)):
         return f"of {' and '.join(join.options)} one value was found: “{twice.answer}”"
     return _explain_unlike(join, values) if join.how in _SIZES else ""
+
+
+def bound_by_values(hints: Mapping[str, float]) -> float:
+    """Return the most confidence that what code computed can have, by its least likely value."""
+    return 1.0 if hints.get(WEAKEST, 1.0) >= _LEAST_VALUE else _UNSURE
 
 
 def is_of_rival(own: str, rivals: Sequence[str], sentence: str, at: int) -> bool:
@@ -105,9 +114,7 @@ def _is_counted(values: Sequence[Note], amount: Quantity) -> bool:
     return any(mentions_form(amount.noun, note.question) for note in values)
 
 
-def _measures_asked(
-    note: Note, words: Sequence[str], amount: Quantity, *, alike: bool
-) -> bool:
+def _measures_asked(note: Note, words: Sequence[str], amount: Quantity, *, alike: bool) -> bool:
     """Whether an amount is of the kind that its question asks for, as far as words tell.
 
     Where all values count things of one name ("6 crowns"), the verb of the question may tell.

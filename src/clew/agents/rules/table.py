@@ -81,6 +81,8 @@ class RuleTable:
     """What stands before the thing that another one exceeds."""
     lifespan: re.Pattern[str]
     """What asks how old somebody became."""
+    counted: re.Pattern[str]
+    """What asks how many there are of a `noun`."""
     period: re.Pattern[str]
     """What asks how long something lasted."""
     change: re.Pattern[str]
@@ -236,7 +238,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         than=re.compile(patterns.get("than", _NEVER), re.IGNORECASE),
         **{
             name: re.compile(patterns.get(name, _NEVER), re.IGNORECASE)
-            for name in ("lifespan", "period", "change")
+            for name in ("lifespan", "counted", "period", "change")
         },
         measured=patterns.get("measured", ""),
         quantities=_build_quantities(raw, words),

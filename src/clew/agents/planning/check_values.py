@@ -24,6 +24,7 @@ _LEAST_VALUE = 0.075  # probability below which a value makes what is computed f
 _UNSURE = 0.45  # confidence of such an answer, at most
 _SIZES = frozenset(("larger", "smaller", "sum", "difference", "shortfall", "apart"))
 _NEXT_WORDS = 3  # words behind a number, within which stands what it counts
+_NEAR = 20  # characters between a name and a value, without any mark
 _NEXT_NAME = r"(?:\s+[A-Z][\w’'-]*)+"  # what makes a name a longer one: "Aldern Bridge"
 _CELL = re.compile(r"\|\s*(?P<label>[^|:]+):[^|]*$")
 
@@ -53,10 +54,9 @@ def bound_by_values(hints: Mapping[str, float]) -> float:
 def is_of_rival(own: str, rivals: Sequence[str], sentence: str, at: int) -> bool:
     """Whether the value at a place of a sentence is said of another of the things compared.
 
-    "The one at A has 5 and that at B 7": the nearest name before a value is its own.
+    "The one at A has 5 and that at B 7": a name right before a value says whose it is.
     """
-    before = sentence[:at].casefold()
-    if before.rfind(own.casefold()) > max(before.rfind(one.casefold()) for one in rivals):
+    if re.search(rf"{re.escape(own)}[\w\s]{{0,{_NEAR}}}$", sentence[:at], re.IGNORECASE):
         return False
     cell = _CELL.search(sentence[:at]) if sentence.startswith("|") else None
     subject = cell["label"] if cell else find_clause(sentence, at).subject

@@ -20,9 +20,9 @@ from conftest import OpenFilled, document, stream
 PAGES = {
     "Corvin Freight": "Corvin Freight will buy Marl Carriers. Marl Carriers, founded in 1983 by "
     "Ada Roe, runs 90 barges. Corvin Freight runs 240 barges.",
-    "Ada Roe": "Ada Roe (14 May 1901 – 2 March 1970) was a smith. From 1931 to 1952 she directed the "
-    "forge of Tull.",
-    "Tull Fruit Guild": "Tull Fruit Guild was founded in 1990. The guild tends 120 plum trees and "
+    "Ada Roe": "Ada Roe (14 May 1901 – 2 March 1970) was a smith. From 1931 to 1952 she "
+    "directed the forge of Tull.",
+    "Tull Fruit Guild": "Tull Fruit Guild was founded in 1990. It tends 120 plum trees and "
     "35 fig trees.",
 }
 

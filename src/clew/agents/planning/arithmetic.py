@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from clew.agents.core.plan import AGE, ARITHMETIC, Join
 from clew.agents.core.scratchpad import Note
+from clew.agents.reading.measured import find_asked_quantity
 from clew.agents.reading.spans import asked_words
 from clew.text.dates import DateParts, days_between, parse_date, years_between
 from clew.text.language import is_chinese
@@ -77,12 +78,20 @@ def _counts_asked(note: Note, amount: Quantity) -> bool:
     """Whether a number without a unit counts what its question asks for: residents are no lines."""
     if amount.dimension or UNSPACED_CHAR.search(note.question):
         return True
+    if labels_asked(note):
+        return True
     words = asked_words(note.question)
     if any(map(is_people, words)) and any(map(is_people, split_words(note.quote))):
         return True
     behind = split_words(note.quote.partition(note.answer)[2])[:_COUNTED_WORDS]
     near = " ".join((note.answer, *behind))
     return any(mentions_form(word, near) for word in words)
+
+
+def labels_asked(note: Note) -> bool:
+    """Whether the row of a table is labelled with the measure that is asked for: "Weight (kg)"."""
+    asked = find_asked_quantity(note.question) if note.quote.startswith("|") else None
+    return asked is not None and asked.nouns.search(note.quote) is not None
 
 
 def _go_together(amounts: Sequence[Measured]) -> bool:

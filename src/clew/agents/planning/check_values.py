@@ -9,7 +9,7 @@ from clew.agents.citing.clauses import find_clause
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.plan import ARITHMETIC, Join
 from clew.agents.core.scratchpad import Note
-from clew.agents.planning.arithmetic import read_amount
+from clew.agents.planning.arithmetic import labels_asked, read_amount
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.table import table_for
 from clew.text.dates import is_date
@@ -122,6 +122,8 @@ def _measures_asked(note: Note, words: Sequence[str], amount: Quantity, *, alike
     kind = table_for(note.question).find_asked_measure(note.question)
     if amount.dimension:
         return kind in ("", "count") or amount.dimension.startswith(kind)
+    if labels_asked(note):
+        return True
     if any(map(is_people, words)) and any(map(is_people, split_words(note.quote))):
         return True
     at = max(note.quote.find(note.answer), 0)

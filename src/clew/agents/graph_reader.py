@@ -20,6 +20,7 @@ from clew.agents.answering.extractive import (
     QUOTED_NOTE,
     extract_answer,
     name_best,
+    note_span,
     quote_account,
     quote_under,
     quote_whole,
@@ -43,6 +44,7 @@ from clew.agents.answering.write import (
     TOO_LONG,
     UNSUPPORTED,
     make_answer,
+    make_refusal,
     quote_chain,
     write_answer,
 )
@@ -58,6 +60,7 @@ from clew.agents.core.plan import ARITHMETIC, Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
+from clew.agents.planning.check_values import WEAKEST, find_mismatch
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import (
     cite_exact,
@@ -83,9 +86,11 @@ from clew.agents.reading.lists import (
     prefer_options,
     wants_several,
 )
+from clew.agents.reading.periods import compute_told, is_uncomputed
 from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, keep_stated, make_rule_plan
 from clew.agents.rules.operators import is_polar
+from clew.agents.rules.question_analysis import find_names
 from clew.agents.run_plan import PlanRunner
 from clew.agents.second_opinion import LEAST_SURE, SecondOpinion
 from clew.context import Context
@@ -185,6 +190,8 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         answer = await self._answer_whole(ctx, book, retriever, plan)
+        if is_uncomputed(ctx.question, answer):
+            answer = replace(answer, hints={**answer.hints, WEAKEST: 0.0})
         if plan.join is not None and plan.join.how in ARITHMETIC:
             return keep_stated(ctx, plan, book, answer)
         return answer if plan.join is None or answer.computed else mark_undecided(answer)
@@ -196,6 +203,8 @@ class GraphReader:
         retrieval = await retriever(ctx, ctx.question)
         if not is_read_language(ctx.question):
             return await self._quote_words(ctx, retriever, retrieval)
+        if (computed := self._compute_told(ctx, book, retrieval)) is not None:
+            return computed
         if (told := quote_under(ctx, retrieval.evidence)) is not None:
             return told
         if is_polar(ctx.question) and not is_chinese(ctx.question):
@@ -215,6 +224,17 @@ class GraphReader:
             bound = asked.bound(units.candidate, units.confidence)
             units = replace(units, confidence=round(bound, 4))
         return leave_out_others(ctx.question, widen_quotes(units))
+
+    def _compute_told(self, ctx: Context, book: Notebook, retrieval: Retrieval) -> Answer | None:
+        """Compute a period or a total from the sentence that has both ends, or all parts."""
+        names = find_names(ctx.view, ctx.question)
+        told = compute_told(ctx.question, names, retrieval.evidence.chunks)
+        if told is None or not self.rules:
+            return None
+        book.add(note_span(ctx.question, told.passage, (told.start, told.end)))
+        answer = quote_chain(ctx, book.evidence(), book.notes, told.text)
+        hints = answer.hints if told.sure else {**answer.hints, WEAKEST: 0.0}
+        return replace(answer, support=1.0, computed=True, hints=hints)
 
     async def _quote_account(
         self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
@@ -294,14 +314,23 @@ class GraphReader:
     async def _compute(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan
     ) -> Answer | None:
-        """Read the values of a plan and combine them; None if one is missing."""
+        """Read the values of a plan and combine them; None if one is missing.
+
+        Values that do not go together are refused, with the reason.
+        """
         notes = await PlanRunner(retriever, book)(ctx, plan)
+        evidence = book.evidence()
+        if plan.join is not None:
+            reason = find_mismatch(ctx.question, plan.join, notes, evidence.chunks)
+            if reason and all(note.has_answer for note in notes.values()):
+                return make_refusal(ctx, evidence, reason)
         short = match_option(ctx.question, combine_notes(plan, notes))
         if not short:
             return None
         support = min((note.probability for note in notes.values()), default=0.0)
-        answer = quote_chain(ctx, book.evidence(), book.notes, short)
-        return replace(answer, support=support, computed=plan.join is not None)
+        answer = quote_chain(ctx, evidence, book.notes, short)
+        hints = {**answer.hints, WEAKEST: support} if plan.join is not None else answer.hints
+        return replace(answer, support=support, computed=plan.join is not None, hints=hints)
 
     async def _answer_with_model(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, mode: Mode, plan: Plan

@@ -38,6 +38,7 @@ from clew.agents.core.confidence import (
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import NOT_UNDERSTOOD, YES_NO
 from clew.agents.core.types import Answer
+from clew.agents.planning.check_values import bound_by_values
 from clew.agents.reading.choose import (
     contradicts_kind,
     measure_coverage,
@@ -110,6 +111,7 @@ async def _judge(ctx: Context, answer: Answer) -> Answer:
         signals, confidence = {**signals, "other measure": 1.0}, min(confidence, MOST)
     if chat is None and confidence > _MOST_UNCLEAR and await stops_short(ctx, answer):
         signals, confidence = {**signals, "short": 1.0}, _MOST_UNCLEAR
+    confidence = min(confidence, bound_by_values(hints))
     if chat is None and not signals["understood"]:
         confidence = min(confidence, _MOST_UNCLEAR)
     return replace(answer, confidence=round(confidence, 4), signals=signals)

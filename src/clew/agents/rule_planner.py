@@ -1,8 +1,10 @@
 """Plans without a model: two things that the table of operators compares, and Chinese chains."""
 
+import re
+
 from clew.agents.answering.write import make_refusal
 from clew.agents.citing.support import mentions_name
-from clew.agents.core.plan import ARITHMETIC, Join, Plan
+from clew.agents.core.plan import AGE, ARITHMETIC, Join, Plan
 from clew.agents.core.scratchpad import Note, Notebook
 from clew.agents.core.types import Answer
 from clew.agents.planning.arithmetic import compute
@@ -15,6 +17,8 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.text.language import is_chinese
 from clew.text.options import split_options
+
+_TELLS_AGE = re.compile(r"\bage[ds]?\b|\byears\b", re.IGNORECASE)
 
 
 async def make_rule_plan(ctx: Context) -> Plan:
@@ -50,9 +54,12 @@ def keep_stated(ctx: Context, plan: Plan, book: Notebook, answer: Answer) -> Ans
 
     Otherwise it is the value of one of them, and is refused with what is not said.
     """
-    options = plan.join.options if plan.join is not None else ()
+    join = plan.join
+    options = join.options if join is not None else ()
     quotes = [one.quote for one in answer.citations]
-    if any(all(mentions_name(option, quote) for option in options) for quote in quotes):
+    # A number beside a name is no age: "aged 71" and "71 years" are.
+    whole = join is None or join.what != AGE or any(map(_TELLS_AGE.search, quotes))
+    if whole and any(all(mentions_name(option, quote) for option in options) for quote in quotes):
         return answer
     unsaid = [note.question for note in book.notes if not note.has_answer]
     reason = f"no passage answers: {unsaid[0]}" if unsaid else "no passage says what is compared"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clew.agents.answering.cells import find_asked_cell
 from clew.agents.answering.extractive import note_span
 from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
 from clew.agents.citing.support import has_title, mentions_name
@@ -19,6 +20,7 @@ from clew.agents.core.plan import (
 )
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import run_concurrently
+from clew.agents.planning.check_values import is_of_rival
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, load_rank
 from clew.agents.reading.choose import Candidate
 from clew.agents.reading.follow import Follower
@@ -62,6 +64,8 @@ class PlanRunner:
     """What a note carries: the supporting sentence, the lines kept, or the page as it is."""
     near: bool = False
     """Read what is about the names asked for first also where facts are beside it."""
+    rivals: tuple[str, tuple[str, ...]] = ("", ())
+    """The thing whose value is read, and those it is compared with."""
     dropped: list[str] | None = None
     """Collects the questions that the budget left no calls for; None: its end ends the plan."""
 
@@ -79,7 +83,8 @@ class PlanRunner:
                         await done[n].wait()
                 answers = {n: notes[n].name or notes[n].answer for n in needed if n in notes}
                 own = self.retrievers[number - 1] if self.retrievers else self.retriever
-                runner = replace(self, retriever=own, retrievers=())
+                rivals = _find_rivals(plan, number)
+                runner = replace(self, retriever=own, retrievers=(), rivals=rivals)
                 notes[number] = await runner._answer_question(ctx, question, answers, fallback)
             except BudgetExceeded:
                 if self.dropped is None:
@@ -156,6 +161,10 @@ class PlanRunner:
         if not is_read_language(ctx.question):
             place = find_measured(question, find_names(ctx.view, question), passages)
             return note_span(question, *place) if place else Note(question)
+        if self.rivals[1]:
+            cell = await find_asked_cell(ctx.with_question(question), passages)
+            if cell is not None and cell.short:
+                return Note(question, cell.short, cell.citation.quote, cell.citation)
         # The page about "the director of N" need not mention N; that about N does.
         table = table_for(question)
         of_itself = not (table.roles.search(question) or _LIFE_OF_OTHER.match(question))
@@ -163,11 +172,33 @@ class PlanRunner:
 
         def keeps(one: Candidate) -> bool:
             grounded = not of_itself or _is_grounded(ctx, one)
+            if _is_of_rival(self.rivals, one):
+                return False
             return grounded and _is_stated(ctx, one, question, of_itself)
 
         rank = await load_rank(ctx)
         reader = QuestionReader(self.retriever, rank, follow, of_itself, keeps)
         return _note_best(question, await reader.read(ctx.with_question(question), passages))
+
+
+def _find_rivals(plan: Plan, number: int) -> tuple[str, tuple[str, ...]]:
+    """Return the thing that a question asks a value of, and the others of its plan."""
+    join = plan.join
+    if join is None or join.how in ("same", "both"):
+        return "", ()
+    for option, numbers in zip(join.options, join.question_numbers, strict=False):
+        if number in numbers:
+            return option, tuple(one for one in join.options if one != option)
+    return "", ()
+
+
+def _is_of_rival(rivals: tuple[str, tuple[str, ...]], candidate: Candidate) -> bool:
+    """Whether a value was read where it is said of another of the things compared."""
+    own, others = rivals
+    last = candidate.readings[-1]
+    start, end = last.sentence()
+    sentence = last.passage.text[start:end]
+    return bool(others) and is_of_rival(own, others, sentence, last.start - start)
 
 
 def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:

@@ -120,7 +120,7 @@ def _join_pieces(plain: str) -> list[Clause]:
 
 
 def _find_verb(piece: str, opened: str) -> re.Match[str] | None:
-    if opened in ("and", "but") and _OPENING_VERB.match(piece):
+    if (opened in ("and", "but") or opened in _RELATIVES) and _OPENING_VERB.match(piece):
         return re.match(r"\s*", piece)
     return (None if opened else _FIRST_VERB.match(piece)) or _VERB.search(piece)
 

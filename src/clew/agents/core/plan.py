@@ -23,6 +23,8 @@ JoinKind = Literal[
 ]
 ARITHMETIC = frozenset(("sum", "difference", "shortfall", "apart", "years before", "years after"))
 """What is computed from values and is none of them: a total, or how much one exceeds another."""
+AGE = "age"
+"""The unit of a difference of two dates that is an age."""
 # "PERSON#7" and "[人物#7]" are names, as anonymised texts write them.
 _PLACEHOLDER = re.compile(
     r"(?:(?:Entity|实体)\s?|(?<![A-Za-z0-9]))#([0-9]{1,2})(?![0-9]*\])", re.IGNORECASE

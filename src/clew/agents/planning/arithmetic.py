@@ -3,8 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from clew.agents.core.plan import ARITHMETIC, Join
+from clew.agents.core.plan import AGE, ARITHMETIC, Join
 from clew.agents.core.scratchpad import Note
+from clew.agents.reading.measured import find_asked_quantity
 from clew.agents.reading.spans import asked_words
 from clew.text.dates import DateParts, days_between, parse_date, years_between
 from clew.text.language import is_chinese
@@ -77,12 +78,20 @@ def _counts_asked(note: Note, amount: Quantity) -> bool:
     """Whether a number without a unit counts what its question asks for: residents are no lines."""
     if amount.dimension or UNSPACED_CHAR.search(note.question):
         return True
+    if labels_asked(note):
+        return True
     words = asked_words(note.question)
     if any(map(is_people, words)) and any(map(is_people, split_words(note.quote))):
         return True
     behind = split_words(note.quote.partition(note.answer)[2])[:_COUNTED_WORDS]
     near = " ".join((note.answer, *behind))
     return any(mentions_form(word, near) for word in words)
+
+
+def labels_asked(note: Note) -> bool:
+    """Whether the row of a table is labelled with the measure that is asked for: "Weight (kg)"."""
+    asked = find_asked_quantity(note.question) if note.quote.startswith("|") else None
+    return asked is not None and asked.nouns.search(note.quote) is not None
 
 
 def _go_together(amounts: Sequence[Measured]) -> bool:
@@ -116,4 +125,12 @@ def _count_between(join: Join, dates: Sequence[DateParts | None]) -> str:
         return "" if days is None or days < 0 else f"{days:,} days"
     years = years_between(earlier, later)
     unit = "年" if is_chinese("".join(join.options)) else " years"
+    if join.what == AGE and years > 0 and not _knows_birthday(earlier, later):
+        return f"{years - 1} or {years}{unit}"
     return f"{years}{unit}" if years >= 0 else ""
+
+
+def _knows_birthday(born: DateParts, died: DateParts) -> bool:
+    """Whether two dates tell if somebody died before the birthday of that year or after it."""
+    months = bool(born[1] and died[1])
+    return months and (born[1] != died[1] or bool(born[2] and died[2]))

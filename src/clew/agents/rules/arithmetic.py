@@ -8,7 +8,7 @@ without the other things and without the words that compute.
 import re
 from collections.abc import Sequence
 
-from clew.agents.core.plan import JoinKind
+from clew.agents.core.plan import AGE, JoinKind
 from clew.agents.rules.operators import Comparison, Spans, ask_event, find_base, is_polar
 from clew.agents.rules.table import RuleTable, table_for
 from clew.text.word_forms import question_language
@@ -24,9 +24,17 @@ _X = "{x}"
 def find_arithmetic(question: str, names: Spans) -> Comparison | None:
     """Return the total or the difference that a question asks for, None if it asks for neither."""
     table = table_for(question)
+    if len(names) == 1 and table.lifespan.search(question):
+        return _ask_lifespan(question[slice(*names[0])].strip(), table)
     if is_polar(question) or len(names) < 2:
         return None
     return _find_difference(question, names, table) or _find_total(question, names, table)
+
+
+def _ask_lifespan(name: str, table: RuleTable) -> Comparison:
+    """Ask for both ends of a life, of which the age at death is computed."""
+    asked = (table.event_questions[event].replace("{x}", name) for event in ("born", "dead"))
+    return Comparison("years before", (name, name), tuple((one,) for one in asked), rest=AGE)
 
 
 def _find_total(question: str, names: Spans, table: RuleTable) -> Comparison | None:
@@ -81,6 +89,8 @@ def _find_difference(question: str, names: Spans, table: RuleTable) -> Compariso
     opens = table.than.search(question[: other[0]])
     cut = (opens.start() if opens else other[0], other[1])
     degree = _ask_degree(found, word, table, less=how == "smaller")
+    if word in _QUANTIFIERS and found["unit"]:  # "How many people more does A employ than B?"
+        degree = f"{degree}{found['unit']}"
     pieces = sorted(((*one, _X), (*cut, " "), (*found.span(), f"how {degree} ")))
     template = question
     for start, end, text in reversed(pieces):

@@ -163,7 +163,9 @@ def _find_rule(rest: str, table: RuleTable, *, polar: bool, either: bool) -> Ope
     for rank, rule in enumerate(table.operators):
         if rule.how in ("same", "both") and (either or not polar):
             continue
-        if match := rule.words.search(rest):
+        matches = rule.words.finditer(rest)
+        match = next((one for one in matches if not _is_measured(rest[one.end() :], table)), None)
+        if match:
             found.append((rule.how == "both", rank, match.start(), rule))
     if found:
         return min(found, key=lambda one: one[:3])[3]
@@ -172,6 +174,12 @@ def _find_rule(rest: str, table: RuleTable, *, polar: bool, either: bool) -> Ope
     # "Do A and B lie in one country?" asks for what they share, else what both are.
     shares = any(words.search(rest) for _, words in table.shared)
     return _rule_of(table, "same" if shares else "both")
+
+
+def _is_measured(behind: str, table: RuleTable) -> bool:
+    """Whether a word is the verb before one that compares sizes: "Does A last longer?"."""
+    sizes = (rule.words for rule in table.operators if rule.how in ("larger", "smaller"))
+    return behind[:1].isspace() and any(words.match(behind.lstrip()) for words in sizes)
 
 
 def _strip_operator(rest: str, rule: OperatorRule, table: RuleTable) -> str:
@@ -244,9 +252,11 @@ def _ask_amount(rest: str, rule: OperatorRule, table: RuleTable) -> str:
     """
     match = rule.words.search(rest)
     found = _COMPARED.match(rest[match.end() :]) if match else None
-    if match is None or found is None:
+    if match is None:
         return ""
     before = [word for word in split_words(rest[: match.start()]) if word not in _ARTICLES]
+    if found is None:
+        return _ask_verb(match[0], before, rest, table)
     verb, noun = before[-1] if before else "", " ".join(found["noun"].split())
     known = any(words.search(noun) for _, words in table.sizes)
     if match[0].lower() not in _QUANTIFIERS:
@@ -259,6 +269,20 @@ def _ask_amount(rest: str, rule: OperatorRule, table: RuleTable) -> str:
         return ""
     much = "many" if noun.endswith("s") or noun in _PLURALS else "much"
     return f"How {much} {noun} {helping[0] if helping else 'does'} {{x}} {_to_base(verb)}?"
+
+
+def _ask_verb(word: str, before: Sequence[str], rest: str, table: RuleTable) -> str:
+    """Return how an amount is asked where only a verb tells of what: "sold more", "earns more"."""
+    verb = before[-1] if before else ""
+    sized = any(words.search(rest) for _, words in table.sizes)
+    if word.lower() not in _QUANTIFIERS or len(before) < 2 or sized or verb in _HAVING | _BEING:
+        return ""
+    if table.auxiliaries.fullmatch(verb):
+        return ""
+    helping = next((one for one in before[:-1] if table.auxiliaries.fullmatch(one)), "")
+    if helping or verb != _to_base(verb):
+        return f"How much {helping or 'does'} {{x}} {_to_base(verb)}?"
+    return f"How much has {{x}} {verb}?"
 
 
 def _to_base(verb: str) -> str:

@@ -105,6 +105,14 @@ class RuleTable:
     """What asks by how much two things differ."""
     than: re.Pattern[str]
     """What stands before the thing that another one exceeds."""
+    lifespan: re.Pattern[str]
+    """What asks how old somebody became."""
+    counted: re.Pattern[str]
+    """What asks how many there are of a `noun`."""
+    period: re.Pattern[str]
+    """What asks how long something lasted."""
+    change: re.Pattern[str]
+    """What asks by how much something grew or fell."""
     measured: str
     """How a measure of `{x}` is asked, with `{how}` for the word."""
     quantities: tuple[MeasuredQuantity, ...]
@@ -256,6 +264,10 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         combined=words(raw.get("combined", ())),
         difference=re.compile(patterns.get("difference", _NEVER), re.IGNORECASE),
         than=re.compile(patterns.get("than", _NEVER), re.IGNORECASE),
+        **{
+            name: re.compile(patterns.get(name, _NEVER), re.IGNORECASE)
+            for name in ("lifespan", "counted", "period", "change")
+        },
         measured=patterns.get("measured", ""),
         quantities=_build_quantities(raw, words),
         degree=re.compile(patterns.get("degree", _NEVER), re.IGNORECASE),

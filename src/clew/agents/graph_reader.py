@@ -329,7 +329,8 @@ class GraphReader:
             return None
         support = min((note.probability for note in notes.values()), default=0.0)
         answer = quote_chain(ctx, evidence, book.notes, short)
-        hints = {**answer.hints, WEAKEST: support} if plan.join is not None else answer.hints
+        valued = plan.join is not None and plan.join.how not in ("same", "both")
+        hints = {**answer.hints, WEAKEST: support} if valued else answer.hints
         return replace(answer, support=support, computed=plan.join is not None, hints=hints)
 
     async def _answer_with_model(

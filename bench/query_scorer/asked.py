@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from clew.agents.rules.table_words import fold_text
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.propose import Part
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.words import fold_text
 from clew.retrieve.paths.judged import say_path
 from clew.text.dates import parse_whole_date
 from clew.text.names import relation_segments, relations_to_words

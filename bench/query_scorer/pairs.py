@@ -34,6 +34,7 @@ from bench.query_scorer.asked import (
 from bench.query_scorer.graph_pairs import GraphWriter
 from bench.query_scorer.joined import JOINED
 from bench.query_scorer.joined_pairs import JoinedWriter
+from clew.agents.rules.table_words import is_same_word
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import swap_columns
 from clew.agents.tables.load import Column, Table
@@ -49,7 +50,6 @@ from clew.agents.tables.propose import (
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.run import TableResult, find_rows, run_query
 from clew.agents.tables.wording import say_query
-from clew.agents.tables.words import is_same_word
 
 Item = tuple[str, int, str]
 """What is compared with a question, whether it is right, and part, cond, full or path."""

@@ -3,8 +3,8 @@
 import pytest
 
 from clew.agents.core.confidence import save_models
+from clew.agents.reading.assertion import judge_without
 from clew.agents.reading.directed import has_exchanged_sides
-from clew.agents.reading.without import judge_without
 from clew.agents.rules.table import load_table
 from clew.engine import KnowledgeBase
 from clew.testing.word_reader import CONFIDENCE

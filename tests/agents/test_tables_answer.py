@@ -9,10 +9,10 @@ import pytest
 import clew
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
+from clew.agents.rules.table_words import is_same_word, load_operators, split_question
 from clew.agents.tables.load import find_links
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.rows import load_tables, unpack_tables
-from clew.agents.tables.words import is_same_word, load_operators, split_question
 from clew.ingest.build import SAVED_TABLES_KIND
 from conftest import KnowledgeBase, OpenFilled, document, one_in_three, open_tables, stream
 

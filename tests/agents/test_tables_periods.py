@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 import clew
+from clew.agents.rules.table_words import split_question
 from clew.agents.tables.periods import find_periods
-from clew.agents.tables.words import split_question
 from conftest import open_tables
 
 pytestmark = pytest.mark.usefixtures("rules_only")

@@ -20,7 +20,7 @@ from ingest.test_readers_lost_text import write_row, write_workbook
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a knowledge base of five documents of four files."""
-    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda settings, cache: HashEmbed())
+    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda *_: HashEmbed())
     (tmp_path / "notes" / "old").mkdir(parents=True)
     (tmp_path / "notes" / "a.txt").write_text("Pellworth is a market town.")
     (tmp_path / "notes" / "old" / "b c.txt").write_text("Upper Sarn is a village.")
@@ -87,7 +87,7 @@ def test_show_says_a_sentence_once_though_two_names_are_one(house: Path) -> None
 
 @pytest.fixture(autouse=True)
 def _quick_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda settings, cache: HashEmbed())
+    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda *_: HashEmbed())
 
 
 def test_rows_that_went_are_counted(tmp_path: Path) -> None:

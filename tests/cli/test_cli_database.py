@@ -26,7 +26,7 @@ psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 def test_the_commands(
     address: DatabaseAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda settings, cache: HashEmbed())
+    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda *_: HashEmbed())
     (tmp_path / "clew.toml").write_text('cache = "cache"')
     (tmp_path / "bridge.txt").write_text("Marrow Bridge was designed by Ilse Brandvik in 1904.")
     kb = ("--kb", address.full_url, "--json")

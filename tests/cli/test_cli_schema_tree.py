@@ -18,7 +18,7 @@ from conftest import VALLEY, stream
 @pytest.fixture
 def kb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda settings, cache: HashEmbed())
+    monkeypatch.setattr("clew.llm.factory.create_embedder", lambda *_: HashEmbed())
     settings = Settings(kb=tmp_path / "kb")
 
     async def build() -> None:

@@ -17,7 +17,7 @@ from clew.agents.reading.choose import find_asked_noun, find_asked_stem
 from clew.agents.reading.lists import wants_several
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.table import table_for
-from clew.agents.tables.words import load_operators
+from clew.agents.rules.table_words import load_operators
 from clew.context import Context
 from clew.text.names import STOP_WORDS
 from clew.text.structure import find_blocks

@@ -4,18 +4,26 @@ What is asked about is so if it stands in a main clause without a word above it 
 no condition, no infinitive or clause that hangs on another verb ("refused to open it", "claimed
 that it was open"), no word of duty or chance that the question lacks. A verb that commits to what
 hangs on it is the exception ("managed to", "confirmed that"). The words are in `rules/en.toml`.
+
+What is denied without a thing is so with it ("may not be let without leave"), and what is so with a
+thing need not be so without.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from typing import Literal
 
 from clew.agents.citing.clauses import find_verbs
 from clew.agents.citing.entailment import is_negated
+from clew.agents.reading.spans import asked_words
+from clew.agents.reading.stems import cut_ending
 from clew.agents.rules.table import RuleTable
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 
 Stem = Callable[[str], str]
+Verdict = Literal["yes", "no", "open", ""]
+"""What a sentence says; "" where neither it nor the question has a "without"."""
 _WORD = re.compile(r"[\w’'-]+")
 _THAT = re.compile(r"\bthat\b", re.IGNORECASE)
 _INFINITIVE = re.compile(r"\bto\s+(?:not\s+|be\s+|have\s+(?:been\s+)?|\w+ly\s+)?(\w+)", re.I)
@@ -26,6 +34,8 @@ _BACK = re.compile(
     r"(?:(?:this|that|which|it|they|he|she)\b|the (?:claim|rumour|rumor|report|plan|story|idea)\b)",
     re.IGNORECASE,
 )
+_WITHOUT = re.compile(r"\bwithout\s+(?P<thing>[^,;:.()?]+)", re.IGNORECASE)
+_WITH = re.compile(r"\bwith\s+(?P<thing>[^,;:.()?]+)", re.IGNORECASE)
 _HELPING = frozenset("is are was were be been being has have had do does did".split())
 # Which words of a sentence answer a question that opens with which auxiliary.
 _ANSWERING = {
@@ -151,3 +161,42 @@ def _denies(part: str, table: RuleTable) -> bool:
     this = _THIS.search(opened[0]) is not None
     first = re.split(r"[,;.]\s|[,;.]$", part[opened.end() :])[0]
     return table.assertion["denials"].search(first) is not None or (this and is_negated(first))
+
+
+# -- without
+
+
+def drop_without(text: str) -> str:
+    """Return a text with no "without", and nothing of what it governs."""
+    return _WITHOUT.sub(" ", text)
+
+
+def judge_without(claim: str, sentence: str) -> Verdict:
+    """Return what a sentence says of a claim where one of both holds without something."""
+    asked, said = _WITHOUT.search(claim), _WITHOUT.search(sentence)
+    if asked is None and said is None:
+        return ""
+    negated = is_negated(drop_without(sentence))
+    same = negated == is_negated(drop_without(claim))
+    if asked and said:
+        if not _stems(asked["thing"]) & _stems(said["thing"]):
+            return "open"
+        return "yes" if same else "no"
+    if asked:
+        return _judge_with(asked["thing"], sentence, negated=negated, same=same)
+    thing = said["thing"] if said else ""
+    if not _stems(thing) & _stems(claim):
+        return "" if negated else "open"
+    return "yes" if negated and not same else "open"
+
+
+def _judge_with(thing: str, sentence: str, *, negated: bool, same: bool) -> Verdict:
+    """Return what a sentence that has no "without" says of what is asked to be without a thing."""
+    if negated or not _stems(thing) & _stems(sentence):
+        return ""
+    found = _WITH.search(sentence)
+    return "no" if same and found and _stems(thing) & _stems(found["thing"]) else "open"
+
+
+def _stems(text: str) -> set[str]:
+    return set(map(cut_ending, asked_words(text.lower()))) & set(map(cut_ending, split_words(text)))

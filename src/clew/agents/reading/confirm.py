@@ -20,7 +20,7 @@ from clew.agents.citing.clauses import (
 from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import SupportSpan, make_citation, mentions_name
 from clew.agents.core.scratchpad import Note
-from clew.agents.reading.assertion import asserts, is_taken_back
+from clew.agents.reading.assertion import asserts, drop_without, is_taken_back, judge_without
 from clew.agents.reading.belonging import Fit, compare_claim
 from clew.agents.reading.decide import contradicts, decide, list_sentences
 from clew.agents.reading.directed import has_exchanged_sides
@@ -29,7 +29,6 @@ from clew.agents.reading.same_question import find_under_question
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.reading.stems import cut_ending
 from clew.agents.reading.values import COUNTED
-from clew.agents.reading.without import drop_without, judge_without
 from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans, find_wanted_block
 from clew.agents.rules.table import RuleTable, table_for

@@ -26,6 +26,7 @@ _BREAK = re.compile(
     r"[,;:()—–?!]|\.(?=\s|\Z)|\b(?:and|but|who|whom|which|that|while|whereas|when|where)\b", re.I
 )
 _ASKING = re.compile(r"\b(?:who|whom|what|which(?:\s+[a-z]\w*)?)\b", re.IGNORECASE)
+_MOST_ENDINGS = 4  # that are cut from one word
 _BE = r"(?:is|are|was|were|be|been|being|became|become|becomes|remained)"
 _PASSIVE = re.compile(rf"\b{_BE}\b(?:\s+\w+){{0,2}}\s*\Z|\A\W*(?:is|are|was|were)\b", re.IGNORECASE)
 _BY = re.compile(
@@ -147,11 +148,15 @@ def _is_form_of(word: str, wanted: str, before: str, after: str) -> bool:
 @lru_cache(maxsize=4096)
 def _base(word: str) -> str:
     """Return what the forms of one verb share, and no other word: "calls", "called", "calling"."""
-    word = BASE_OF_FORM.get(word, word)
-    word = re.sub(r"(?<=\w\w)(?:ied|ies)\Z", "y", word)
-    short = re.sub(r"(?<=\w\w)(?:ing|ed|es|s|e)\Z", "", word)
-    short = re.sub(r"(\w)\1\Z", r"\1", short)
-    return short if short == word else _base(short)
+    for _ in range(_MOST_ENDINGS):
+        word = BASE_OF_FORM.get(word, word)
+        word = re.sub(r"(?<=\w\w)(?:ied|ies)\Z", "y", word)
+        short = re.sub(r"(?<=\w\w)(?:ing|ed|es|s|e)\Z", "", word)
+        short = re.sub(r"(\w)\1\Z", r"\1", short)
+        if short == word:
+            break
+        word = short
+    return word
 
 
 def _read_known(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
+from clew.agents.rules.table_words import is_same_word
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.asked_units import Unit, convert_told, lacks_unit, names_other, read_units
 from clew.agents.tables.asks import may_ask_tables
@@ -38,7 +39,6 @@ from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import are_unfinished, load_tables
 from clew.agents.tables.run import TableResult, find_answer, find_rows, group_filters
 from clew.agents.tables.said import Said
-from clew.agents.tables.words import is_same_word
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from clew.agents.rules.table_words import Word, load_operators, split_question
 from clew.agents.tables.periods import Period, find_periods
 from clew.agents.tables.said_numbers import find_numbers, find_typed_signs
 from clew.agents.tables.spaced import find_language
 from clew.agents.tables.values import is_year
-from clew.agents.tables.words import Word, load_operators, split_question
 from clew.text.dates import MONTHS, parse_clock, parse_whole_date
 
 _TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}

@@ -12,10 +12,10 @@ from functools import cached_property
 from math import floor, log10
 from typing import NamedTuple
 
+from clew.agents.rules.table_words import is_same_word, split_question, strip_plural
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Query
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import is_same_word, split_question, strip_plural
 from clew.text.quantities import parse_number
 from clew.text.units import load_units
 

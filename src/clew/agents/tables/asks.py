@@ -1,9 +1,9 @@
 """How a question begins, and what it wants by that: a number, rows, a value, yes or no."""
 
+from clew.agents.rules.table_words import is_same_word, load_operators, split_question
 from clew.agents.tables.reading import Mention, Reading
 from clew.agents.tables.spaced import find_language
 from clew.agents.tables.unspaced import asks_unspaced
-from clew.agents.tables.words import is_same_word, load_operators, split_question
 
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}

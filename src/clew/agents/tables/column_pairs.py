@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from clew.agents.rules.table_words import Word, is_same_word, load_operators
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Mention, Query
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import Word, is_same_word, load_operators
 
 _MAX_PAIRS = 5  # pairs of columns that are proposed, those most alike first
 _MAX_VALUES = 4_000  # of two columns of texts

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os.path import commonprefix
 
+from clew.agents.rules.table_words import Operators, Word, fold_text, is_same_word
 from clew.agents.tables.load import Column
 from clew.agents.tables.meanings import Senses
 from clew.agents.tables.periods import read_moment
@@ -20,7 +21,6 @@ from clew.agents.tables.reading import (
 from clew.agents.tables.senses import find_measure
 from clew.agents.tables.time_conditions import find_only_date, find_year_column, says_year
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import Operators, Word, fold_text, is_same_word
 from clew.text.countries import find_countries
 from clew.text.dates import parse_whole_date
 from clew.text.quantities import parse_number

@@ -10,15 +10,15 @@ from dataclasses import replace
 from functools import cached_property
 
 from clew.agents.rules.table import table_for
-from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Query
-from clew.agents.tables.words import (
+from clew.agents.rules.table_words import (
     Word,
     is_same_word,
     load_operators,
     split_question,
     strip_plural,
 )
+from clew.agents.tables.load import Column, Table
+from clew.agents.tables.reading import Query
 from clew.ingest.readers.tables import split_column
 
 _MONEY = frozenset({"pay", "turnover", "price"})  # concepts

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from clew.agents.core.messages import NO, YES
+from clew.agents.rules.table_words import is_same_word, load_operators
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import make_differences, name_columns
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import list_filters
 from clew.agents.tables.reading import Query
 from clew.agents.tables.run import run_query
-from clew.agents.tables.words import is_same_word, load_operators
 
 DIFFERENCES = ("difference", "ratio")  # of two rows, or of two columns
 _MORE_THAN = re.compile(

@@ -6,11 +6,11 @@ columns, by the values that the query looks for, and by what is close to one of 
 
 from collections.abc import Iterator, Sequence
 
+from clew.agents.rules.table_words import Word, is_same_word, load_operators
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.load import Table
 from clew.agents.tables.meanings import Senses, tells_names
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.words import Word, is_same_word, load_operators
 from clew.text.dates import MONTHS
 from clew.text.irregular_verbs import BASE_OF_FORM
 

@@ -14,11 +14,11 @@ from clew.agents.answering.cell_check import doubt_cell
 from clew.agents.answering.cells import Row, find_rows, lies_in_rows
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
+from clew.agents.rules.table_words import has_degree, is_same_word, load_operators, split_question
 from clew.agents.tables.answer import compute_apart, describe_query
 from clew.agents.tables.judge import ComputedAnswer
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import COLUMN_SIGNS, Query
-from clew.agents.tables.words import has_degree, is_same_word, load_operators, split_question
 from clew.context import Context
 from clew.types import Citation, Passage
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from clew.agents.core.confidence import Signals
+from clew.agents.rules.table_words import is_same_word
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.confidence import Lead, add_support, measure_judged
 from clew.agents.tables.counted import counts_unknown
@@ -34,7 +35,6 @@ from clew.agents.tables.run import TableResult, find_answer
 from clew.agents.tables.said import Said
 from clew.agents.tables.support import Support
 from clew.agents.tables.wording import say_query
-from clew.agents.tables.words import is_same_word
 from clew.context import Context, QueryJudge
 
 _MAX_TABLES = 6  # that are read for a question, those with most of its words first

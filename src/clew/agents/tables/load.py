@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
+from clew.agents.rules.table_words import fold_text, is_same_word, load_operators
 from clew.agents.tables.values import is_year, load_vocabulary, read_truths
-from clew.agents.tables.words import fold_text, is_same_word, load_operators
 from clew.ingest.readers.tables import split_column
 from clew.text.dates import parse_clock, parse_slashed, parse_whole_date, split_slashed
 from clew.text.quantities import (

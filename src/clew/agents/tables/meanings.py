@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from clew.agents.rules.table_words import Word, is_same_word, load_operators, split_question
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.unspaced import asks_unspaced
-from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.context import Context
 from clew.graph.csr import Floats
 

@@ -6,6 +6,14 @@ table in advance: columns are found by their names, filters by the values in the
 
 from collections.abc import Sequence
 
+from clew.agents.rules.table_words import (
+    Word,
+    fold_text,
+    is_same_word,
+    load_operators,
+    split_question,
+    strip_plural,
+)
 from clew.agents.tables.asks import find_ask
 from clew.agents.tables.conditions import (
     add_comparisons,
@@ -47,14 +55,6 @@ from clew.agents.tables.verbs import (
     may_be_verb,
     stands_as_verb,
     tells_maker,
-)
-from clew.agents.tables.words import (
-    Word,
-    fold_text,
-    is_same_word,
-    load_operators,
-    split_question,
-    strip_plural,
 )
 from clew.ingest.readers.tables import split_column
 

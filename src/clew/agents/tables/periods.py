@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+from clew.agents.rules.table_words import Word, load_operators
 from clew.agents.tables.values import is_year
-from clew.agents.tables.words import Word, load_operators
 from clew.text.dates import MONTHS, parse_whole_date
 
 _ARTICLES = frozenset({"the", "of"})

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from clew.agents.rules.table_words import is_same_word, load_operators
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.reading import (
     BEFORE_ROLE,
@@ -15,7 +16,6 @@ from clew.agents.tables.reading import (
     to_extreme,
 )
 from clew.agents.tables.values import counts_up
-from clew.agents.tables.words import is_same_word, load_operators
 
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
 _COMPARING = ("<", ">", "<=", ">=")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import combinations
 
+from clew.agents.rules.table_words import Word, is_same_word
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import (
     agrees,
@@ -26,7 +27,6 @@ from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import find_rows, group_filters
 from clew.agents.tables.values import counts_up, is_year
 from clew.agents.tables.wording import say_column, say_extreme, say_filter, say_samples, say_table
-from clew.agents.tables.words import Word, is_same_word
 from clew.ingest.readers.tables import split_column
 from clew.text.quantities import parse_number
 

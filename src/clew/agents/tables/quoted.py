@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from clew.agents.core.types import Answer
+from clew.agents.rules.table_words import fold_text, has_degree
 from clew.agents.tables.asks import asks_for_number
 from clew.agents.tables.load import Table
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import format_cell
-from clew.agents.tables.words import fold_text, has_degree
 from clew.context import Context
 
 _MEMO = "cells of chunks"

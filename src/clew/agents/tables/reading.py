@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from clew.agents.rules.table_words import Operators, Word, is_same_word, strip_plural
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
 from clew.ingest.readers.tables import split_column
 from clew.text.quantities import is_people
 

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from clew.agents.rules.table_words import fold_text
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import fold_text
 from clew.context import Context
 from clew.index.view import View
 from clew.ingest.build import SAVED_TABLES_KIND, TABLES_KEY

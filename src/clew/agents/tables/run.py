@@ -8,12 +8,12 @@ from statistics import fmean, median
 from typing import Any
 
 from clew.agents.core.messages import NO, YES
+from clew.agents.rules.table_words import fold_text
 from clew.agents.tables.column_pairs import make_column_test
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.periods import is_within, list_whole_years
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.values import is_year, load_vocabulary
-from clew.agents.tables.words import fold_text
 from clew.text.dates import parse_clock, parse_whole_date
 from clew.text.quantities import parse_number, split_unit, to_float
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from clew.agents.rules.table_words import Word, is_same_word, load_operators
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import (
     SaidComparisons,
@@ -19,7 +20,6 @@ from clew.agents.tables.counted import Counted
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Filter, Query, find_named_before
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import Word, is_same_word, load_operators
 
 _AGES = ("old", "young")
 _AMOUNTS = frozenset("more less fewer number".split())  # of what is counted or added up

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from clew.agents.tables.words import Word, load_operators
+from clew.agents.rules.table_words import Word, load_operators
 from clew.text.quantities import parse_number
 
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}

@@ -7,6 +7,7 @@ and clearly closer than the others, so that what a table does not hold stays una
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from clew.agents.rules.table_words import Word, is_same_word
 from clew.agents.tables.load import Table
 from clew.agents.tables.meanings import (
     PLACE,
@@ -29,7 +30,6 @@ from clew.agents.tables.reading import (
 )
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
-from clew.agents.tables.words import Word, is_same_word
 
 _TIMELESS = ("number", "text", "flag")
 _ALL = (*_TIMELESS, "date")

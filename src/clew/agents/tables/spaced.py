@@ -8,9 +8,15 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from clew.agents.rules.table_words import (
+    fold_text,
+    fold_word,
+    is_same_word,
+    load_operators,
+    strip_marks,
+)
 from clew.agents.tables.load import Table
 from clew.agents.tables.unspaced import load_words
-from clew.agents.tables.words import fold_text, fold_word, is_same_word, load_operators, strip_marks
 
 _LANGUAGES = ("de", "fr", "es", "ru", "ar")
 _WORD = re.compile(r"\d[\d.,:/-]*|[^\W_]+")

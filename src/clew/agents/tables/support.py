@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clew.agents.core.confidence import Signals
+from clew.agents.rules.table_words import is_same_word
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import list_filters
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.words import is_same_word
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Finds the conditions of a question on times: periods, months and days, and whose they are."""
 
+from clew.agents.rules.table_words import strip_plural
 from clew.agents.tables.periods import find_periods, read_moment
 from clew.agents.tables.reading import VALUE_WEIGHT, Filter, Mention, Reading, consume, nearest_of
 from clew.agents.tables.values import is_year
-from clew.agents.tables.words import strip_plural
 from clew.text.dates import MONTHS
 
 

@@ -4,9 +4,9 @@ A verb is guessed once per question, and only beside a column that it could be o
 year, "hired" of a start, "works" of "remote". What else a verb could say, no column knows.
 """
 
+from clew.agents.rules.table_words import is_same_word
 from clew.agents.tables.load import Column
 from clew.agents.tables.reading import BEFORE_ROLE, Mention, Reading, is_measure, is_past
-from clew.agents.tables.words import is_same_word
 
 _BE = ("is", "are", "was", "were", "been", "be", "got", "not", "never")
 _DO = ("do", "does", "did")

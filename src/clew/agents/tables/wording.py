@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.logic.measured import COMPARED, DATE_COMPARED, DATE_EXTREMES, EXTREMES
+from clew.agents.rules.table_words import is_same_word
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.periods import MONTH_NAMES, say_period
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.run import TableResult, group_filters
-from clew.agents.tables.words import is_same_word
 from clew.ingest.readers.tables import split_column
 
 _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most"}

@@ -227,9 +227,11 @@ class GraphReader:
 
     def _compute_told(self, ctx: Context, book: Notebook, retrieval: Retrieval) -> Answer | None:
         """Compute a period or a total from the sentence that has both ends, or all parts."""
+        if not self.rules:
+            return None
         names = find_names(ctx.view, ctx.question)
         told = compute_told(ctx.question, names, retrieval.evidence.chunks)
-        if told is None or not self.rules:
+        if told is None:
             return None
         book.add(note_span(ctx.question, told.passage, (told.start, told.end)))
         answer = quote_chain(ctx, book.evidence(), book.notes, told.text)
@@ -390,16 +392,24 @@ class GraphReader:
         self, ctx: Context, retriever: RecordingRetriever, mode: Mode, answer: Answer
     ) -> Answer:
         """Give what code computes from values that it reads itself, where that is surer."""
-        if self.give != "better" or not self.rules or answer.computed:
+        if self.give != "better" or answer.computed:
             return answer
-        if (await make_rule_plan(replace(ctx, models=None))).simple:
+        found = await self._compute_alone(ctx, retriever, mode)
+        if found is None or found.confidence <= max(answer.confidence, LEAST_SURE):
             return answer
-        found = await self._answer_alone(ctx, retriever, mode, "")
-        surer = found.computed and found.confidence > max(answer.confidence, LEAST_SURE)
-        if not surer or same_answer(answer.candidate, found.candidate):
+        if same_answer(answer.candidate, found.candidate):
             return answer
         note = f"the model wrote “{answer.candidate}”; " if answer.candidate else ""
         return replace(found, note=f"{note}{found.note}")
+
+    async def _compute_alone(
+        self, ctx: Context, retriever: RecordingRetriever, mode: Mode
+    ) -> Answer | None:
+        """Return what code computes without the model, where rules plan that; else None."""
+        if not self.rules or (await make_rule_plan(replace(ctx, models=None))).simple:
+            return None
+        found = await self._answer_alone(ctx, retriever, mode, "")
+        return found if found.computed else None
 
     @property
     def _opinion(self) -> SecondOpinion:
@@ -450,10 +460,10 @@ class GraphReader:
             return written
         said = await confirm(ctx, evidence.chunks)
         if said is None:
-            compares = self.rules and not (await make_rule_plan(replace(ctx, models=None))).simple
-            found = await self._answer_alone(ctx, retriever, "open", "") if compares else None
-            known = found is not None and found.computed and found.confidence >= _MIN_CONFIDENCE
-            return await self._opinion.compare(ctx, written, found) if found and known else written
+            found = await self._compute_alone(ctx, retriever, "open")
+            if found is None or found.confidence < _MIN_CONFIDENCE:
+                return written
+            return await self._opinion.compare(ctx, written, found)
         same = said.answer.casefold() == written.candidate.casefold()
         # A sentence in other words proves nothing against what a model reads in all of them.
         if DECIDED in said.signs and not same:

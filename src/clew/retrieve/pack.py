@@ -208,11 +208,10 @@ async def _fetch_places(
     what is stored compared with what was extracted.
     """
     fact_at, chunk_at, _ = fetched
-    keys = ctx.view.keys("chunk")
     spans = await _fetch_cached(ctx, "fact", facts, ctx.snapshot.fact_spans, "spans")
     found, unsure = dict[int, Support](), list[int]()
     for at in facts:
-        chunk = chunk_at.get(int(keys[first[at]])) if first[at] >= 0 else None
+        chunk = _find_stating(ctx.view, first[at], chunk_at)
         place = _choose_place(chunk, spans.get(at, ()))
         if place is None or _quote_at(chunk, place) != fact_at[at].text:
             unsure.append(at)
@@ -221,10 +220,15 @@ async def _fetch_places(
     supports = partial(ctx.snapshot.supports, "fact")
     checked = await _fetch_cached(ctx, "fact", unsure, supports, "places")
     for at, places in checked.items():
-        chunk = chunk_at.get(int(keys[first[at]])) if first[at] >= 0 else None
+        chunk = _find_stating(ctx.view, first[at], chunk_at)
         if (place := _choose_place(chunk, places)) is not None:
             found[at] = place
     return found
+
+
+def _find_stating(view: View, at: int, chunk_at: Mapping[int, Chunk]) -> Chunk | None:
+    """Return the chunk at a position, among those that were fetched; None of position -1."""
+    return chunk_at.get(int(view.keys("chunk")[at])) if at >= 0 else None
 
 
 def _choose_place(chunk: Chunk | None, places: Sequence[Support]) -> Support | None:
@@ -255,7 +259,7 @@ def _prepare_statement(
 ) -> _Stated:
     fact_at, chunk_at, label_at = fetched
     fact = fact_at[at]
-    chunk = chunk_at.get(int(view.keys("chunk")[stating])) if stating >= 0 else None
+    chunk = _find_stating(view, stating, chunk_at)
     place = place or Support("", 0, 0)
     named = [label_at[member] for member in _members_in_order(view, at, fact.text, label_at)]
     rest = {

@@ -43,6 +43,7 @@ from clew.store.vector_records import (
     SINGLE,
     STORED,
     DamagedVectors,
+    Records,
     Shape,
     Stored,
     damage_error,
@@ -79,6 +80,8 @@ class VectorFile:
         self._version = FileVersion(0, b"")
         self._lookup: RowLookup | None = None  # made when a hash is first looked for
         self._records = NO_RECORDS
+        self._room = NO_RECORDS  # where the records lie while rows are appended, and space for more
+        self._is_present_format = False  # known of the rows that were read or appended
         self._checked = 0  # rows whose checksums were found right
         self._precision = STORED
         self._wide = np.zeros((0, 0), np.float32)  # the first rows of a file, as 32-bit numbers
@@ -110,7 +113,7 @@ class VectorFile:
                 append_rows(self._hash_path, records, at)
                 self._version = read_version(self._hash_path)
             self._lookup = lookup if lookup.extend(added) else None
-            self._records = np.concatenate([self._records, records])
+            self._hold_appended(records)
 
     def matrix(self) -> Stored:
         """All rows; those of 16 bits are memory-mapped as they are stored, few perhaps widened.
@@ -319,9 +322,18 @@ class VectorFile:
         if version != self._version:
             rows = _count_admitted_rows(self._hash_path, version.header)
             self._records = load_records(self._hash_path)[:rows] if rows else NO_RECORDS
-            self._lookup = None
+            self._lookup, self._is_present_format = None, False
             self._checked = self._checked if version.file == self._version.file else 0
             self._version = version
+
+    def _hold_appended(self, records: Records) -> None:
+        """Add records to those held; all are copied only when the space for more is used up."""
+        held, rows = self._records, len(self._records) + len(records)
+        if rows > len(self._room) or held.base is not self._room:
+            self._room = np.empty(rows + rows // 8, RECORD_DTYPE)
+            self._room[: len(held)] = held
+        self._room[len(held) : rows] = records
+        self._records = self._room[:rows]
 
     def _map_rows(self, rows: int) -> Stored:
         if rows == 0:
@@ -351,7 +363,7 @@ class VectorFile:
         Checksums are dropped before the vectors change, and added last: a run that is killed leaves
         files that can be read.
         """
-        if not self._version.header:
+        if not self._version.header or self._is_present_format:
             return
         stored = self._map_rows(len(self._records))
         if stored.dtype != self._precision:
@@ -364,6 +376,7 @@ class VectorFile:
             self._sign_file.remove()
             self._ivf_file.remove()
         elif _has_checksums(self._version.header) and have_sums(self._records):
+            self._is_present_format = True
             return
         self._records = make_records(self._path, self._records["hash"].copy(), stored)
         _replace_rows(self._hash_path, self._records)

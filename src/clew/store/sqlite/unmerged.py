@@ -8,9 +8,11 @@ added. If the added mentions say what the entity says already, only their number
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from clew.store.sqlite.rows import Row
 
 _SELECT_MENTIONS = (
     "SELECT entity, surface, type, description, aliases, attributes FROM mentions "
@@ -52,15 +54,15 @@ class ChangedMentions:
 
     def note_removed(self, chunks: Iterable[int]) -> None:
         """Note the mentions in these chunks before they are deleted."""
-        self._note(chunks, self._removed)
-
-    def note_added(self, chunks: Iterable[int]) -> None:
-        """Note the mentions in these chunks after they were inserted."""
-        self._note(chunks, self._added)
-
-    def _note(self, chunks: Iterable[int], noted: dict[int, Counter[_Said]]) -> None:
         for entity, *cells in self.db.execute(_SELECT_MENTIONS, (json.dumps(list(chunks)),)):
-            noted[entity][_Said(*cells)] += 1
+            self._removed[entity][_Said(*cells)] += 1
+
+    def note_added(self, rows: Iterable[Row], *, new: Container[int]) -> None:
+        """Note inserted rows of `mentions`, but for those of new entities."""
+        for entity, _, name, kind, description, _, _, _, aliases, attributes in rows:
+            if entity not in new:
+                said = _Said(name, kind, description, aliases, attributes)
+                self._added[entity][said] += 1
 
     def update_supports(self, touched: Collection[int]) -> set[int]:
         """Count the mentions of entities that stay as they are; return those to be merged."""

@@ -24,6 +24,7 @@ from clew.store.sqlite.insert import (
     merge_new_facts,
     prepare_extraction,
 )
+from clew.store.sqlite.rows import Row
 from clew.store.sqlite.unmerged import ChangedMentions
 from clew.text.unicode import digest, mark_text
 from clew.types import Chunk, Entity, Extraction, Fact, Kind
@@ -137,7 +138,6 @@ class SqliteWriter:
         self._insert_additions(change.add, touched)
         known = touched.entities - touched.complete_entities
         if touched.mentions is not None:
-            touched.mentions.note_added(touched.chunks)
             known = touched.mentions.update_supports(known)
         self.merge_entities(known)
         self.merge_facts(touched.facts - touched.complete_facts)
@@ -239,7 +239,7 @@ class SqliteWriter:
         prepared = [self.prepare(e) for a in fresh for e in a.extractions]
         entities = merge_new_entities(self.db, [one.mentions for one in prepared])
         facts = merge_new_facts(self.db, [one.fact_mentions for one in prepared])
-        self._insert_mentions(prepared, entities.keys, touched.chunks)
+        mentions = self._insert_mentions(prepared, entities.keys, touched.chunks)
         self._insert_fact_mentions(prepared, facts.keys, entities.keys, touched.chunks)
         self.wait_for_vectors()
         insert_chunks(self.db, self.vector_rows, chunks, prepared)
@@ -249,19 +249,21 @@ class SqliteWriter:
         touched.facts.update(facts.keys.values())
         touched.complete_entities = {entities.keys[one.id] for one in entities.entities}
         touched.complete_facts = {facts.keys[one.id] for one in facts.facts}
+        if touched.mentions is not None:
+            touched.mentions.note_added(mentions, new=touched.complete_entities)
 
     def _insert_mentions(
         self, prepared: Sequence[PreparedExtraction], keys: Mapping[str, int], chunks: Sequence[int]
-    ) -> None:
+    ) -> list[Row]:
+        """Insert the mentions; return their rows."""
         # Rows are sorted by their keys, so that table pages are written sequentially.
-        self.db.executemany(
-            "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
-            sorted(
-                (keys[key], chunk, *cells)
-                for chunk, one in zip(chunks, prepared, strict=True)
-                for key, cells in zip(one.mentions, one.mention_cells, strict=True)
-            ),
+        rows: list[Row] = sorted(
+            (keys[key], chunk, *cells)
+            for chunk, one in zip(chunks, prepared, strict=True)
+            for key, cells in zip(one.mentions, one.mention_cells, strict=True)
         )
+        self.db.executemany("INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+        return rows
 
     def _insert_fact_mentions(
         self,

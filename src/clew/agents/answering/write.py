@@ -27,6 +27,7 @@ from clew.agents.core.messages import (
     explain_not_written,
     is_unknown,
     localise,
+    shorten_question,
 )
 from clew.agents.core.scratchpad import Note
 from clew.agents.core.types import Answer, Mode
@@ -321,7 +322,9 @@ def quote_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: 
     citations = list(dict.fromkeys(note.citation for note in notes if note.citation))
     lines = [f"{CANDIDATE_LABEL} {short}"]
     for number, cited in enumerate(citations, start=1):
-        answers = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
+        answers = [
+            f"{shorten_question(n.question)} {n.answer}" for n in notes if n.citation == cited
+        ]
         lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(answers))})")
     note = explain_not_written(ctx, _CODE_NOTE)
     return make_answer(ctx, evidence, "\n".join(lines), citations, short, note)

@@ -51,3 +51,18 @@ async def test_a_question_with_its_context_first_is_answered_alike(pottery: Know
     first = await pottery.ask("In Brask, who built the Kiln?", mode="open")
     assert first.candidate == plain.candidate == "Ole Falk"
     assert first.confidence == plain.confidence
+
+
+@pytest.mark.parametrize("code", ["E4", "--dry-run", "7741?", "KILN_HEAT"])
+async def test_a_code_alone_asks_nothing(pottery: KnowledgeBase, code: str) -> None:
+    refused = await pottery.ask(code, mode="reject")
+    assert refused.verdict == "refused"
+    assert f"“{code.rstrip('?')}” alone asks nothing" in refused.missing
+
+
+async def test_a_long_question_is_not_repeated_whole(pottery: KnowledgeBase) -> None:
+    answer = await pottery.ask("Who built the Kiln of Brask? " + "Is clay grey? " * 900)
+    assert "Ole Falk" in answer.answer
+    assert "of 12,629 characters of the question the first 8,000 were read" in answer.note
+    longest = max(map(len, answer.answer.split("\n")))
+    assert longest < 1000

@@ -64,6 +64,7 @@ from clew.agents.planning.check_values import WEAKEST, find_mismatch
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import (
     cite_exact,
+    complete_lists,
     is_technical,
     keep_exact,
     leave_out_others,
@@ -207,7 +208,7 @@ class GraphReader:
         if (computed := self._compute_told(ctx, book, retrieval)) is not None:
             return computed
         if (told := quote_under(ctx, retrieval.evidence)) is not None:
-            return told
+            return await complete_lists(ctx, retrieval.found, told)
         if is_polar(ctx.question) and not is_chinese(ctx.question):
             return await self._confirm(ctx, book, retrieval)
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
@@ -224,7 +225,8 @@ class GraphReader:
         if asked is not None and units.candidate:
             bound = asked.bound(units.candidate, units.confidence)
             units = replace(units, confidence=round(bound, 4))
-        return leave_out_others(ctx.question, widen_quotes(units))
+        units = await complete_lists(ctx, retrieval.found, widen_quotes(units))
+        return leave_out_others(ctx.question, units)
 
     def _compute_told(self, ctx: Context, book: Notebook, retrieval: Retrieval) -> Answer | None:
         """Compute a period or a total from the sentence that has both ends, or all parts."""

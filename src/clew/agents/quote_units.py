@@ -26,6 +26,7 @@ from clew.agents.answering.extractive import (
 )
 from clew.agents.answering.lacking import find_unsaid
 from clew.agents.answering.parts import renumber
+from clew.agents.answering.quote_block import has_items
 from clew.agents.answering.statements import cut_to_statement
 from clew.agents.answering.steps import wants_steps
 from clew.agents.answering.units import (
@@ -34,6 +35,7 @@ from clew.agents.answering.units import (
     gather_signs,
     rank_units,
 )
+from clew.agents.answering.whole_list import cite_whole
 from clew.agents.answering.write import LIST_BREAK, make_answer
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.confidence import JUDGED
@@ -219,6 +221,23 @@ def _may_widen(text: str, quote: str) -> bool:
     if _ROW.fullmatch(text.strip()):
         return False
     return quote.rstrip().endswith(ANNOUNCES) or has_parts(text) or has_examples(text)
+
+
+async def complete_lists(ctx: Context, found: Found, answer: Answer) -> Answer:
+    """Return an answer of quotes with the lists among them whole, where these are wanted."""
+    if answer.candidate or find_wanted_block(ctx.question) not in ("steps", "list"):
+        return answer
+    parts, evidence = list[Citation](), answer.evidence
+    for cited in answer.citations:
+        if has_items(cited.quote):
+            whole = await cite_whole(ctx, evidence, found, cited)
+            parts, evidence = [*parts, *whole.parts], whole.evidence
+        else:
+            parts.append(cited)
+    parts = list(dict.fromkeys(parts))
+    if len(parts) == len(answer.citations):
+        return answer
+    return _show_quotes(replace(answer, evidence=evidence), parts)
 
 
 def leave_out_others(question: str, answer: Answer) -> Answer:

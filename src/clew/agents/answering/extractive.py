@@ -25,6 +25,7 @@ from clew.agents.answering.quote_block import (
 )
 from clew.agents.answering.steps import choose_steps
 from clew.agents.answering.units import stem_words, weigh_told, weigh_words
+from clew.agents.answering.whole_list import cite_whole
 from clew.agents.answering.write import make_answer, make_refusal, quote_chain
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
@@ -114,15 +115,17 @@ async def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer 
     """Quote a list, steps, or what is said of one thing, where that is what the question wants."""
     note = explain_not_written(ctx, QUOTED_NOTE)
     if (steps := await choose_steps(ctx, found, evidence.chunks)) is not None:
-        cited = (steps.cited,)
-        answer = make_answer(ctx, evidence, f"{steps.cited.quote} [1]", cited, note=note)
+        whole = await cite_whole(ctx, evidence, found, steps.cited)
+        answer = make_answer(ctx, whole.evidence, whole.format(), whole.parts, note=note)
         return replace(answer, kind="steps", signals=steps.signals, confidence=steps.chance)
     block = quote_block(ctx.question, evidence.chunks)
     if block is not None and _tells_rare_words(ctx, block, evidence.chunks):
         terms = find_exact_terms(ctx.question) if wants_several(ctx.question) else ()
         items = cite_items(block, terms, evidence.chunks)
-        text = f"{block.quote} [1]" if items == (block,) else format_quotes(items)
-        return make_answer(ctx, evidence, text, items, note=note)
+        if items != (block,):
+            return make_answer(ctx, evidence, format_quotes(items), items, note=note)
+        whole = await cite_whole(ctx, evidence, found, block)
+        return make_answer(ctx, whole.evidence, whole.format(), whole.parts, note=note)
     names = find_subject_names(ctx.view, ctx.question)
     wanted = find_wanted_block(ctx.question) == "definition" or not found.rest
     if len(names) == 1 and (wanted or is_open_request(found.rest)):

@@ -1,0 +1,56 @@
+"""A list that runs over the border of two passages is quoted whole, in order."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.hashed_kb import open_hashed
+
+STEPS = [
+    f"{n}. Clean sieve {n} of the washer with a soft brush and dry it before you go on."
+    for n in range(1, 41)
+]
+PARTS = [f"- Spare part P{n} in a bag with two screws and a seal of soft rubber." for n in range(40)]
+PAGE = "\n".join(
+    (
+        "# The washer\n\n## Yearly service\n\nFor the yearly service:\n",
+        *STEPS,
+        "\n## Storage\n\nKeep it dry.\n\n1. Cover it with a cloth.\n2. Lock the room.",
+        "\n## Contents of the box\n\nThe contents of the box are:\n",
+        *PARTS,
+    )
+)
+
+
+@pytest.fixture
+async def washer(tmp_path: Path) -> KnowledgeBase:
+    write(tmp_path / "washer.md")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "washer.md"])
+    return base
+
+
+def write(path: Path) -> None:
+    path.write_text(PAGE)
+
+
+@pytest.mark.parametrize(
+    ("question", "items"),
+    [
+        ("How do I do the yearly service of the washer?", STEPS),
+        ("List the contents of the box", PARTS),
+    ],
+)
+async def test_all_items_are_quoted_in_order(
+    washer: KnowledgeBase, question: str, items: list[str]
+) -> None:
+    answer = await washer.ask(question, mode="open")
+    places = [answer.answer.find(f"{item.strip()}") for item in items]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert len(answer.citations) > 1  # each is in one passage
+    for cited in answer.citations:
+        assert cited.quote in PAGE
+    assert "Cover it with a cloth" not in answer.answer

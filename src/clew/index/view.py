@@ -332,6 +332,13 @@ class View:
         found: RankedGraph = self.memo[name]
         return found
 
+    def keep_once(self, name: str, make: Callable[[], Floats]) -> Floats:
+        """Numbers that `make` computes once for this view."""
+        if name not in self.memo:
+            self.memo[name] = make()
+        found: Floats = self.memo[name]
+        return found
+
     def measure_once(self, name: str, measure: Callable[[], float]) -> float:
         """A number that is measured once per generation by `measure`; that of many is kept."""
         if name not in self.memo:

@@ -362,6 +362,11 @@ class View:
         """The type of each entity as a small integer, -1 for none."""
         return self.arrays.get("entity_type", np.zeros(0, np.int32))
 
+    @property
+    def small_codes(self) -> NDArray[np.int8]:
+        """How the name of each entity is written; see `text/small_names.py`."""
+        return self.arrays.get("entity_small", np.zeros(self.count("entity"), np.int8))
+
     @cached_property
     def words(self) -> NameTokenIndex:
         """Name tokens of entities that own a chunk; `word_entities` maps them to entities."""

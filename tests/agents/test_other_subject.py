@@ -17,6 +17,8 @@ PAGES = {
     "Ole Falk": "Ole Falk took photographs. He died in Hume.",
     "Low Water": "Low Water is a film. The score was written by Ada Quade.",
     "Ada Quade": "Ada Quade was a composer, born on 5 May 1919 in Brask.",
+    "Vinter": "Vinter makes tools. Its first plane, the Sparrow, came out in 1931. It sold well. "
+    "The plane was drawn by Liv Aas. She also drew a chisel. Her workshop is in Tolne.",
 }
 
 
@@ -62,6 +64,8 @@ async def test_what_is_said_of_another_thing_is_unsure(
         ("Who is the chief executive of the owner of Mill Works?", "Tom Reyl"),
         ("How many pupils did Edda Moe train?", "11 pupils"),
         ("When was the composer of Low Water born?", "5 May 1919"),
+        ("Who drew the Sparrow?", "Liv Aas"),
+        ("Where is the workshop of Liv Aas?", "Tolne"),
     ],
 )
 async def test_what_is_said_of_it_or_reached_by_a_relation_is_not(

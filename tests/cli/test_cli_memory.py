@@ -122,7 +122,14 @@ def test_a_refusal_within_a_group_of_errors_is_told_too(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited in Linux only")
-@pytest.mark.parametrize("megabytes", [200, 230, 260])
+@pytest.mark.parametrize(
+    "megabytes",
+    [
+        pytest.param(200, marks=pytest.mark.slow),
+        230,
+        pytest.param(260, marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_is_built_without_vectors_where_memory_is_refused(
     megabytes: int, tmp_path: Path
 ) -> None:

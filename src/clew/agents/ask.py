@@ -58,6 +58,8 @@ NO_DOCUMENTS = "there are no documents to answer from"
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 SMALL_TALK = "this is small talk, not a question about the documents"
 ORDER = "this orders something to be done; only questions about the documents are answered"
+NOTHING_ASKED = "“$code” alone asks nothing; ask what it means, or does"
+_BARE_CODE = re.compile(r"[^\w-]*(?P<code>(?=\S*[\d_]|-)[!-~]+?)\W*")
 _ORDERED = 0.8  # least probability of an order: 59 of 120 held out, and none of 390 questions
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
@@ -175,7 +177,7 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
         answer = by_code
     elif mode == "reject" and unclear:
         answer = make_refusal(ctx, Evidence(), unclear)
-    elif (other := await _explain_no_question(inner)) and (mode == "reject" or other != ORDER):
+    elif (other := await _explain_no_question(inner)) and (mode == "reject" or other == SMALL_TALK):
         answer = make_refusal(ctx, Evidence(), other)
     else:
         answer = await asked.agent(inner, asked.retrieve, mode)
@@ -250,7 +252,7 @@ def _explain_lone_pronoun(ctx: Context) -> str:
 
 
 async def _explain_no_question(ctx: Context) -> str:
-    """Return the reason if something is said or ordered that no document answers, or "".
+    """Return the reason if nothing is asked, or something ordered that no document does, or "".
 
     With a model that is for the model to see.
     """
@@ -258,6 +260,8 @@ async def _explain_no_question(ctx: Context) -> str:
         return ""
     if is_small_talk(ctx.question):
         return SMALL_TALK
+    if (bare := _BARE_CODE.fullmatch(ctx.question)) is not None:
+        return NOTHING_ASKED.replace("$code", bare["code"])
     asks = table_for(ctx.question).question_words.search(ctx.question)
     if asks or ctx.question.rstrip().endswith(_MARKS) or not can_judge(ctx):
         return ""
@@ -361,7 +365,7 @@ def cut_question(question: str) -> tuple[str, str]:
     if asking:
         both = f"{head[: most - len(asking)]} {asking}"
         return both, f"{note}; so was what is asked behind them"
-    if not question.rstrip().endswith(_MARKS) and not any(mark in head for mark in _MARKS):
+    if not any(mark in head for mark in _MARKS):
         half = most // 2
         cut = f"{question[:half]} {question[-half + 1 :]}"
         said = f"of {size:,} characters of the question the first and the last {half:,} were read"

@@ -91,6 +91,7 @@ from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, keep_stated, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_names
+from clew.agents.rules.question_context import place_context
 from clew.agents.run_plan import PlanRunner
 from clew.agents.second_opinion import LEAST_SURE, SecondOpinion
 from clew.context import Context
@@ -150,7 +151,7 @@ class GraphReader:
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         # What only addresses the reader makes no question of yes or no: "Do you know who …?"
-        plain = await leave_out_courtesy(ctx, ctx.question)
+        plain = place_context(ctx.view, await leave_out_courtesy(ctx, ctx.question))
         parts = split_questions(plain)
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:

@@ -21,6 +21,7 @@ from clew.agents.citing.clauses import (
     find_clause,
     has_other_name,
     is_of,
+    refer_back,
     split_clauses,
 )
 from clew.agents.citing.support import mentions_name
@@ -40,6 +41,7 @@ from clew.types import Citation, Passage
 
 _FORM = 0.9  # from which two words are forms of one
 _REFERS = re.compile(r"\b(?:he|she|it|they|his|her|its|their)\b", re.IGNORECASE)
+_PERSON = re.compile(r"\W*(?:he|she|his|her)\b", re.IGNORECASE)
 _DEFINITE = re.compile(r"\W*(?:the|this|that)\s+[a-z]", re.IGNORECASE)
 _DOES = r"\b(?:did|does|do|has|had|have)\s+(?:the\s+)?{}\s+(?:ever\s+|first\s+)?(?P<verb>[a-z]+)"
 _PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been|being|by)\b", re.IGNORECASE)
@@ -101,11 +103,11 @@ def _is_of_other(ctx: Context, name: str, home: Passage, start: int, clause: Cla
 
     It names the other, or refers to what its page, or the sentence before, is about.
     """
-    if _begins_with(name, home.text[:start]):
+    said = home.text[start + clause.start : start + clause.end]
+    if _begins_with(name, home.text[:start]) or _means_person(name, home.text, start, said):
         return False
     if has_other_name(clause.subject, name):
         return True
-    said = home.text[start + clause.start : start + clause.end]
     other = strip_disambiguation(find_antecedent(home, start))
     known = bool(other) and bool(len(ctx.view.find_by_name_or_alias(other)))
     named = mentions_name(strip_disambiguation(home.title), home.text)
@@ -125,6 +127,15 @@ def _begins_with(name: str, before: str) -> bool:
     """Whether a sentence before speaks of a name: then a pronoun may stand for it."""
     sentences = (before[first:last] for first, last in sentence_spans(before))
     return any(mentions_name(name, split_clauses(one)[0].subject) for one in sentences)
+
+
+def _means_person(name: str, text: str, start: int, said: str) -> bool:
+    """Whether "she" may stand for a name: the sentence it goes back to names nobody before."""
+    if _PERSON.match(said) is None:
+        return False
+    begin = refer_back(text, start, said)
+    first = next((text[a:b] for a, b in sentence_spans(text) if a == begin), "")
+    return mentions_name(name, first) and not has_other_name(split_clauses(first)[0].subject, name)
 
 
 def _list_sorts(question: str, name: str, text: str) -> frozenset[str]:

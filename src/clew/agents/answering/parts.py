@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from clew.agents.answering.write import make_refusal
 from clew.agents.core.confidence import DEFAULT_THRESHOLD
+from clew.agents.core.messages import shorten_question
 from clew.agents.core.types import Answer
 from clew.agents.rules.table import RuleTable, table_for
 from clew.context import Context
@@ -154,7 +155,7 @@ def join_parts(question: str, evidence: Evidence, parts: Sequence[Answer]) -> An
     lines = []
     for part in parts:
         numbers = {n: citations.index(c) + 1 for n, c in enumerate(part.citations, start=1)}
-        lines.append(f"{part.question}\n{renumber(part.answer, numbers)}")
+        lines.append(f"{shorten_question(part.question)}\n{renumber(part.answer, numbers)}")
     answered = [part for part in parts if part.verdict == "answered"]
     return replace(
         (answered or parts)[0],
@@ -163,7 +164,9 @@ def join_parts(question: str, evidence: Evidence, parts: Sequence[Answer]) -> An
         citations=tuple(citations),
         evidence=evidence,
         candidate="; ".join(part.candidate for part in answered if part.candidate),
-        missing="; ".join(f"{part.question} {part.missing}" for part in parts if part.missing),
+        missing="; ".join(
+            f"{shorten_question(part.question)} {part.missing}" for part in parts if part.missing
+        ),
         confidence=min((part.confidence for part in answered), default=0.0),
         complete=len(answered) in (0, len(parts)) and all(part.complete for part in parts),
         parts=tuple(parts),

@@ -17,6 +17,7 @@ from clew.agents.answering.lacking import (
     name_home,
 )
 from clew.agents.answering.units import STEM, stem_words, weigh_words
+from clew.agents.citing.clauses import refer_back
 from clew.agents.citing.entailment import to_stem
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import find_asked_noun
@@ -25,14 +26,9 @@ from clew.agents.reading.spans import Reading, answer_key, asked_words, read_pas
 from clew.agents.rules.table import cut_asking_words, table_for
 from clew.context import Context
 from clew.text.quantities import parse_quantity
-from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
 
-# What refers to a thing of the sentence before.
-_REFERS = re.compile(
-    r"\b(?:he|she|it|they|him|them|his|her|its|their|this|these|those)\b", re.IGNORECASE
-)
 _LIFE = re.compile(r"\([^()]*\d{3,4}\s*[-–—][^()]*\d{3,4}\)")  # "(1870–1942)"
 _HOW = re.compile(r"\bhow\s+[a-z]+", re.IGNORECASE)  # "how cold": the answer says how
 
@@ -56,10 +52,8 @@ def find_home(citation: Citation, passages: Sequence[Passage]) -> Passage | None
 
 
 def find_reference(cited: Citation, home: Passage) -> int:
-    """Return where a quote begins in its passage, with the sentence before that it refers to."""
-    at = cited.start - home.start
-    before = sentence_spans(home.text[:at]) if _REFERS.search(cited.quote) else []
-    return before[-1][0] if before else at
+    """Return where a quote begins in its passage, with the sentences before that it refers to."""
+    return refer_back(home.text, cited.start - home.start, cited.quote)
 
 
 async def find_untold(ctx: Context, question: str, names: Sequence[str], answer: Answer) -> Untold:

@@ -10,10 +10,10 @@ from functools import cache
 
 from pydantic import BaseModel, Field
 
+from clew.agents.answering.cite_written import cite_written
 from clew.agents.answering.sums import cite_sums, is_sum
 from clew.agents.citing.check import (
     check_short_answer,
-    cite_sentences,
     find_framed,
     mark_sentences,
 )
@@ -27,6 +27,7 @@ from clew.agents.core.messages import (
     explain_not_written,
     is_unknown,
     localise,
+    shorten_question,
 )
 from clew.agents.core.scratchpad import Note
 from clew.agents.core.types import Answer, Mode
@@ -135,16 +136,18 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
     ]
     if not written and not is_unknown(reply.short):
         written = [(reply.short, [])]  # a model may name its answer and write no sentence
-    cited = await cite_sentences(ctx, written, page.passages, evidence.all_facts)
+    cited, unsaid = await cite_written(ctx, written, page.passages, evidence.all_facts)
     cited, sums = cite_sums(ctx.question, cited)
     lines, citations = mark_sentences(ctx, cited, mode)
     if mode == "open" and not citations and (not reply.enough or not lines):
         missing = reply.missing or "the passages do not contain the answer"
         return await _answer_without_evidence(ctx, evidence, mode, missing)
     if not lines:
-        missing = reply.missing or "no sentence of the answer is supported by the passages"
+        missing = (
+            reply.missing or unsaid or "no sentence of the answer is supported by the passages"
+        )
         return replace(make_refusal(ctx, evidence, missing), hints={UNSUPPORTED: 1.0})
-    note = "" if citations else "no sentence of this answer was found in the evidence"
+    note = unsaid or ("" if citations else "no sentence of this answer was found in the evidence")
     short = check_short_answer(ctx, reply.short, lines, page.passages, mode)
     stated = [f"{passage.title} {passage.text}" for passage in page.passages]
     stated += [item.text for item in page.items]
@@ -321,7 +324,9 @@ def quote_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: 
     citations = list(dict.fromkeys(note.citation for note in notes if note.citation))
     lines = [f"{CANDIDATE_LABEL} {short}"]
     for number, cited in enumerate(citations, start=1):
-        answers = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
+        answers = [
+            f"{shorten_question(n.question)} {n.answer}" for n in notes if n.citation == cited
+        ]
         lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(answers))})")
     note = explain_not_written(ctx, _CODE_NOTE)
     return make_answer(ctx, evidence, "\n".join(lines), citations, short, note)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.answering.account import measure_account, select_about
+from clew.agents.answering.cite_written import cite_written
 from clew.agents.answering.extractive import (
     QUOTED_NOTE,
     overlaps,
@@ -21,7 +22,7 @@ from clew.agents.answering.write import (
     WrittenAnswer,
     ask_writer,
 )
-from clew.agents.citing.check import check_short_answer, cite_sentences
+from clew.agents.citing.check import check_short_answer
 from clew.agents.core.confidence import DEFAULT_THRESHOLD, HOPELESS
 from clew.agents.core.evidence_page import EvidenceLine, EvidencePage, show_evidence
 from clew.agents.core.messages import strip_marks
@@ -75,7 +76,7 @@ async def write_account(ctx: Context, quoted: Answer, mode: Mode, said: str = ""
     points += [(one.text, page.find_sources(one.sources)) for one in reply.sentences]
     # Marks of the documents' own notes are copied with what they say.
     written = [(strip_marks(text), sources) for text, sources in points]
-    checked = await cite_sentences(ctx, written, page.passages, quoted.evidence.all_facts)
+    checked, _ = await cite_written(ctx, written, page.passages, quoted.evidence.all_facts)
     told = _drop_repeated([one for one in checked if one[1]])
     measured = replace(quoted, kind="account", signals=signals, confidence=confidence)
     if not told:

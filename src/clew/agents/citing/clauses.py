@@ -48,6 +48,21 @@ _NAME = re.compile(
 _PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"\s*(?:his|her|its|their)\b", re.IGNORECASE)
 
+_REFERS = re.compile(
+    r"\b(?:he|she|it|they|him|them|his|her|its|their|this|these|those)\b", re.IGNORECASE
+)
+_OPENING_PRONOUN = re.compile(r"\W*(?:he|she|it|they|his|her|its|their)\b", re.IGNORECASE)
+_MOST_REFERRED = 4  # sentences, each of which refers to the one before
+_DEFINITE_NOUN = re.compile(
+    r"\W*(?:the|this|that)\s+(?:[a-z][\w’'-]*\s+){0,2}(?P<noun>[a-z][\w’'-]*)", re.I
+)
+_OWN_NAME = (
+    r"(?P<name>[A-Z0-9][\w’'.-]*(?:\s+(?:of\s+|the\s+|de\s+|van\s+|von\s+)?[A-Z0-9][\w’'-]*)*)"
+)
+_CALLED = r",?\s+(?:the\s+|called\s+|named\s+|known\s+as\s+){0,2}"
+_IS = r"(?:\s+(?:is|was|are|were)|,)\s+(?:an?|the|one\s+of\s+the)\s+(?:[\w’'-]+\s+){0,3}"
+_MOST_BEFORE = 6  # sentences in which the noun is looked for
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:
@@ -165,7 +180,7 @@ def is_of(name: str, passage: Passage, start: int, sentence: str, clause: Clause
     """Whether a clause of the sentence at `start` says something of a name.
 
     The name is its subject or stands in it; or the subject is a pronoun or "the company", and the
-    page, or the sentence before, is about the name.
+    page, or the sentence before, is about the name, or a sentence before gives the company it.
     """
     if not clause.in_brackets and mentions_name(name, sentence[clause.start : clause.end]):
         return not _is_owner(name, clause.subject)
@@ -175,6 +190,9 @@ def is_of(name: str, passage: Passage, start: int, sentence: str, clause: Clause
         return False
     if has_other_name(clause.subject, f"{passage.title} {name}"):
         return False
+    meant = find_meant(passage.text[:start], clause.subject)
+    if meant is not None and mentions_name(name, meant[1]):
+        return True
     return titles_name(passage, name) or mentions_name(name, find_antecedent(passage, start))
 
 
@@ -217,3 +235,56 @@ def find_antecedent(passage: Passage, start: int) -> str:
         if not sentence.startswith("#") and has_other_name(subject, ""):
             return subject
     return passage.title
+
+
+def refer_back(text: str, at: int, said: str) -> int:
+    """Return where the sentences begin that what is said at a place refers to; else the place.
+
+    "It" goes back to the sentence before, and on while that begins with a pronoun, too; "the
+    grinder" to the sentence that gives one its name.
+    """
+    meant = find_meant(text[:at], split_clauses(said)[0].subject)
+    if meant is not None:
+        return meant[0]
+    before = sentence_spans(text[:at]) if _REFERS.search(said) else []
+    for first, last in reversed(before[-_MOST_REFERRED:]):
+        at = first
+        if not _OPENING_PRONOUN.match(text[first:last]):
+            break
+    return at
+
+
+def find_meant(text: str, subject: str) -> tuple[int, str] | None:
+    """Return where the sentence begins that names what a subject refers to, and that name.
+
+    "… its first grinder, the Korn. It sold well. The grinder was drawn by …": the nearest sentence
+    before that has the noun tells, if a name stands beside the noun there. None if the subject is
+    no "the grinder", or nothing names it.
+    """
+    found = _DEFINITE_NOUN.fullmatch(subject)
+    if found is None:
+        return None
+    noun = re.escape(found["noun"])
+    for first, last in reversed(sentence_spans(text)[-_MOST_BEFORE:]):
+        sentence = text[first:last]
+        if re.search(rf"\b{noun}\b", sentence, re.IGNORECASE) is None:
+            continue
+        name = _find_name_beside(sentence, noun)
+        if name:
+            return first, name
+        if not re.search(rf"\b(?:the|this|that)\s+{noun}\b", sentence, re.IGNORECASE):
+            return None  # another one, without a name
+    return None
+
+
+def _find_name_beside(sentence: str, noun: str) -> str:
+    """Return the name that stands for a noun in a sentence: "the fund N", "N is a fund"."""
+    for pattern in (
+        rf"\b{noun}{_CALLED}{_OWN_NAME}",
+        rf"{_OWN_NAME}{_IS}{noun}\b",
+        rf"{_OWN_NAME}\s+{noun}\b",
+    ):
+        found = re.search(pattern, sentence)
+        if found is not None:
+            return found["name"]
+    return ""

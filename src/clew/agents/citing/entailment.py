@@ -18,8 +18,10 @@ from clew.types import Passage
 
 # English, and others that write it as a word of its own. A capital within a sentence belongs to a
 # name ("Never Say Never", the composer Nie Er); "No. 5" is a number, "non-fiction" a kind.
+_BOUND = r"(?:more|less|fewer|later|earlier|longer|exceed\w*)\b"  # "no more than 5" denies nothing
 _NEGATION_WORDS = (
-    r"not|never|no(?!\.\s*\d)|nor|neither|without|cannot|nobody|nothing|none|hardly|scarcely|barely"
+    rf"not(?!\s+{_BOUND})|never|no(?!\.\s*\d|\s+{_BOUND})|nor|neither|without|cannot|nobody"
+    r"|nothing|none|hardly|scarcely|barely"
     r"|(?:fail|failed|fails|failing) to|denied|denies|deny|\w+n['’]t"
     r"|nicht|nichts|kein(?:e[mnrs]?)?|nie|niemals|niemand|niet|geen|nooit|inte|ingen|aldrig|ikke"
     r"|nunca|jamás|ning[uú]n[oa]?|nadie|não|nem|ninguém|non(?!-)|nessun[oa]?|nikdy|değil"
@@ -35,7 +37,7 @@ _FRENCH_NEGATION = (
 )
 # Scripts without spaces, less the words in which the sign means something else: 非洲 is Africa.
 _CJK_NEGATIONS = (
-    r"非(?![洲常])|不(?![丹仅僅但久])|[无無](?![锡錫线線])|未(?![来來])|[没沒]|नहीं"
+    r"非(?![洲常])|不(?![丹仅僅但久超足满滿]|[多少高低大小]于)|[无無](?![锡錫线線])|未(?![来來])|[没沒]|नहीं"
     r"|(?<![少危])ない(?!し)|なかっ|ません|않|못[하했한]|없[는다었으이]|아니"
 )
 _NEGATION = re.compile(
@@ -91,6 +93,7 @@ SYNONYM_OF_STEM = {stem: group.split()[0] for group in _SYNONYM_STEMS for stem i
 _LIFE_DATES = re.compile(r"\([^()]*\d{3,4}[^()]*\)")
 _RELEASE_YEAR = re.compile(r"\b(?:is|was)\s+an?\s+\d{4}\b")
 _NEGATIVE_NUMBER = re.compile(r"(?<![\w.,)])(?<!\d )[-−](\d+)")  # no range: "1713 -65"
+_PART = re.compile(r"[;；]\s*|\s(?:but|while|whereas)\s")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|hers|its|their|him|them)\b", re.I)
 
 
@@ -324,8 +327,12 @@ def is_negated(text: str) -> bool:
 
 
 def has_same_polarity(sentence: str, text: str) -> bool:
-    """Whether both texts are negated, or neither is."""
-    return is_negated(sentence) == is_negated(text)
+    """Whether both texts are negated, or neither is; parts of a text that say nothing of a sentence
+    do not count: "… was bought by N; the price was not told".
+    """
+    wanted = parse_claim(sentence).content
+    parts = [one for one in _PART.split(text) if _stems_of_text(one) & wanted] or [text]
+    return is_negated(sentence) == any(map(is_negated, parts))
 
 
 # -- scripts without spaces

@@ -25,6 +25,7 @@ NOT_UNDERSTOOD = (
     "Spanish, Russian, Arabic or Japanese"
 )
 """Why a question that says nothing, or in a language without a table, is not answered."""
+_MOST_REPEATED = 300  # characters of a question that an answer repeats
 # By language; both sides of a line have the same `$name` variables.
 TRANSLATIONS: dict[str, dict[str, str]] = {
     "zh": {
@@ -112,6 +113,11 @@ def explain_not_written(ctx: Context, instead: str) -> str:
 def all_translations(english: str) -> list[str]:
     """Return a message in every language."""
     return [english, *(known[english] for known in TRANSLATIONS.values() if english in known)]
+
+
+def shorten_question(question: str) -> str:
+    """Return a question as it is repeated in an answer: of a very long one the beginning."""
+    return question if len(question) <= _MOST_REPEATED else f"{question[:_MOST_REPEATED]}…"
 
 
 def strip_marks(text: str) -> str:

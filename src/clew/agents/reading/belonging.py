@@ -166,8 +166,11 @@ def _stands_behind_other(asked: Sequence[_Word], said: Sequence[_Word]) -> bool:
 def _compare_pieces(asked: Sequence[_Word], pieces: Sequence[_Piece]) -> Fit:
     """Compare the piece that has most of a claim with those that have the rest of it."""
     stems = {word.stem for word in asked}
-    counts = [len({one.stem for one in piece.words if not one.acts} & stems) for piece in pieces]
-    if not counts or not max(counts):
+    values = {word.stem for word in asked if word.kind != "plain"}
+    said = [{one.stem for one in piece.words if not one.acts} & stems for piece in pieces]
+    # "… 65 euros in Norway and 50 in Poland": the piece with the values is the one that says it.
+    counts = [(values <= own, len(own)) for own in said]
+    if not any(said):
         return "whole"
     at = counts.index(max(counts))
     best = pieces[at]
@@ -178,7 +181,11 @@ def _compare_pieces(asked: Sequence[_Word], pieces: Sequence[_Piece]) -> Fit:
         own = {one.stem for one in piece.words if not can_lend or one.opens or one.kind != "plain"}
         rest = [word for word in asked if word.stem in own - here]
         left = [word for word in asked if word.stem in here - {one.stem for one in piece.words}]
-        if rest and (fit := _compare_two(asked, best, piece, rest, left)) != "whole":
+        lends = can_lend and len(values) > 1  # of what, and how much: both in the piece itself
+        if (
+            rest
+            and (fit := _compare_two(asked, best, piece, rest, () if lends else left)) != "whole"
+        ):
             return fit
     return "whole"
 

@@ -45,6 +45,7 @@ _OBJECT = re.compile(
 _THAN = re.compile(r"\A\s+than\b")
 _LEADS_ON = re.compile(r"\A\s+(?:of|to|for|in|on|at|from|with|under)\b")
 _ENDS_IN_NAME = re.compile(r"(?:\b[A-Z]\w*|\d)\s*\Z|\b(?:the|an?)\s+\w+\s*\Z")
+_NAME_LAST = re.compile(r"\b[A-Z]\w*\s*\Z")
 # "The cause was" has no verb "cause".
 _ENDS_IN_ARTICLE = re.compile(r"\b(?:the|an?|his|her|its|their|this|that|of)\s+\Z", re.IGNORECASE)
 _IS_NEXT = re.compile(rf"\A\s+{_BE}\b", re.IGNORECASE)
@@ -81,6 +82,22 @@ def has_exchanged_sides(question: str, sentence: str, table: RuleTable, short: s
     if short:  # beside "A taught B", "A was a pupil of C" says of C what it says
         own = [one for one in own if _has(one, short)] or own
     return any(_crosses(asked, one) for one in own) and not any(_fits(asked, one) for one in own)
+
+
+def turns_relation(claim: str, text: str, table: RuleTable) -> bool:
+    """Whether a text has the two sides of something that a sentence claims the other way round."""
+    claimed, said = list(find_bonds(claim, table)), list(find_bonds(text, table))
+    pairs = [(one, _find_same(one, text, table)) for one in claimed]
+    pairs += [(own, [one]) for one in said for own in _find_same(one, claim, table)]
+    return any(
+        any(_crosses(own, one) for one in others) and not any(_fits(own, one) for one in others)
+        for own, others in pairs
+    )
+
+
+def _find_same(bond: Bond, text: str, table: RuleTable) -> list[Bond]:
+    found = find_bonds(text, table, wanted=bond.relation)
+    return [one for one in found if one.relation == bond.relation]
 
 
 def _find_asked(question: str, table: RuleTable, short: str) -> Bond | None:
@@ -123,11 +140,18 @@ def _read_piece(piece: str, table: RuleTable, wanted: str, *, asks: bool) -> Ite
             acts = word in verbs and _OBJECT.match(after)
             if (
                 acts
+                or _stands_as_verb(word, before, after)
                 or _is_form_of(word, wanted, before, after)
                 or (does and _is_verb_of_name(before))
                 or _THAN.match(after)
             ):
                 yield _read_verb(_base(word), word, before, after)
+
+
+def _stands_as_verb(word: str, before: str, after: str) -> bool:
+    """Whether a word stands as a verb does, behind a name and before what it is done to."""
+    named = _NAME_LAST.search(before) is not None and _OBJECT.match(after) is not None
+    return named and bool(after.strip()) and word.endswith("s") and bool(asked_words(word))
 
 
 def _is_word_of(known: DirectedRelation, word: str) -> bool:

@@ -7,11 +7,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clew.agents.citing.clauses import refer_back
 from clew.agents.citing.support import mentions_name
 from clew.context import Context
 from clew.odds import to_log_odds
 from clew.reader.query_scorer import find_told, say_answer
 from clew.text.names import strip_disambiguation
+from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
 _MAX_LOGIT = 6.0  # log odds beyond this say nothing more
@@ -30,6 +32,14 @@ class Place:
         """Return the sentence around it, behind the one before."""
         return find_told(self.passage.text, self.start, self.end)
 
+    def find_reference(self) -> str:
+        """Return the sentence, further back, that says what its sentence refers to; or nothing."""
+        text, told = self.passage.text, self.find_told()
+        spans = sentence_spans(text)
+        first, last = next(((a, b) for a, b in spans if b > self.start), (self.start, self.end))
+        at = refer_back(text, first, text[first:last])
+        return next((text[a:b] for a, b in spans if a == at and text[a:b] not in told), "")
+
 
 def can_judge(ctx: Context) -> bool:
     """Whether there is a scorer that knows the language of the question."""
@@ -41,12 +51,15 @@ def say_with_places(
 ) -> str:
     """Say an answer with the page of its last place, and the sentences that lead there.
 
-    Where that page mentions no name of the question, another of the passages found may lead to it.
+    Where that page mentions no name of the question, another of the passages found may lead to it;
+    what a sentence refers to may stand further back.
     """
     *before, last = places
     led = [f"{one.passage.title}: {one.find_told()}" for one in before]
     if not led and (bridge := find_bridge(names, last.passage, others)) is not None:
         led = [f"{bridge.passage.title}: {bridge.find_told()}"]
+    if not led and (reference := last.find_reference()):
+        led = [reference]
     return say_answer(short, last.passage.title, " ".join((*led, last.find_told())))
 
 

@@ -18,6 +18,8 @@ _PARTICLES = re.compile(
 )  # of Chinese, which say nothing alone
 _NEVER = "(?!)"  # matches nowhere
 _ASSERTION = "conditions hedges commits denials possible doubtful due future".split()
+_BOUNDS = "least most least_behind most_behind later earlier strict denied".split()
+_SHARES = ("all", "part")
 _OPENING_WORDS = 4  # words behind a question word in which it says what it asks for
 
 
@@ -156,6 +158,10 @@ class RuleTable:
     """Relations with a direction, by the words for their two sides."""
     assertion: Mapping[str, re.Pattern[str]]
     """Kinds of words that keep a clause from being said to be so, and those that take it back."""
+    bounds: Mapping[str, re.Pattern[str]]
+    """Words for a bound: of a number before or behind it, and of a time."""
+    quantifiers: Mapping[str, re.Pattern[str]]
+    """Words for all of some things, and for a part of them."""
     yes: str
     no: str
 
@@ -291,6 +297,8 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         composed=raw.get("composed", {}),
         directed=_build_directed(raw, words),
         assertion={kind: words(raw.get("assertion", {}).get(kind, ())) for kind in _ASSERTION},
+        bounds={kind: words(raw.get("bounds", {}).get(kind, ())) for kind in _BOUNDS},
+        quantifiers={kind: words(raw.get("quantifiers", {}).get(kind, ())) for kind in _SHARES},
         yes=raw["yes"],
         no=raw["no"],
     )

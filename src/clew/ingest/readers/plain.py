@@ -19,6 +19,7 @@ from clew.ingest.readers.numbered_headings import (
 )
 from clew.ingest.readers.pages import contents_title, drop_contents, join_pages, strip_running_lines
 from clew.ingest.readers.pdf_words import Vocabulary, join_hyphenated
+from clew.ingest.readers.printed_manual import find_manual_title, tidy_printed_manual
 from clew.ingest.readers.questions import mark_questions
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
@@ -49,9 +50,11 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     """Read a text; its title is a short first line on its own, or a centred line."""
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
+    manual = find_manual_title(text)
+    text = tidy_printed_manual(text)
     listed = mark_text_terms(fence_drawings(mark_text_tables(tidy_pages(text))))
     tidied = drop_margin(mark_headings(_join_cut_words(listed)))
-    title = _find_title(text, tidied)
+    title = manual or _find_title(text, tidied)
     tidied = mark_questions(tidied)
     yield make_document(tidied, title, source.name, text_metadata("text", encoding))
 

@@ -92,9 +92,9 @@ def _read_entry(lines: list[str], at: int, first: _Entry | None) -> _Entry | Non
         if first is None or (first.margin, first.column) == (margin, column):
             end = _find_end(lines, at + 1, column)
             return _Entry(at, end, margin, column, match["term"], match["text"])
-    if first is None or _indent(line) != first.margin:
+    if first is None or measure_indent(line) != first.margin:
         return None
-    below = at + 1 < len(lines) and _indent(lines[at + 1]) == first.column
+    below = at + 1 < len(lines) and measure_indent(lines[at + 1]) == first.column
     return (
         first._replace(at=at, end=_find_end(lines, at + 1, first.column), text="")
         if below
@@ -105,13 +105,14 @@ def _read_entry(lines: list[str], at: int, first: _Entry | None) -> _Entry | Non
 def _find_end(lines: list[str], at: int, column: int) -> int:
     """Return the line after a meaning: all that stands in its column or deeper belongs to it."""
     end = at
-    while at < len(lines) and (not lines[at].strip() or _indent(lines[at]) >= column):
+    while at < len(lines) and (not lines[at].strip() or measure_indent(lines[at]) >= column):
         at += 1
         end = at if lines[at - 1].strip() else end
     return end
 
 
-def _indent(line: str) -> int:
+def measure_indent(line: str) -> int:
+    """Return how many spaces a line begins with."""
     return len(line) - len(line.lstrip(" "))
 
 
@@ -132,7 +133,7 @@ def _write(entry: _Entry, lines: list[str]) -> list[str]:
     margin, shift = " " * entry.margin, entry.column - entry.margin - _BODY
     least = entry.margin + _BODY
     rest = [
-        " " * max(least, _indent(line) - shift) + line.lstrip(" ") if line.strip() else ""
+        " " * max(least, measure_indent(line) - shift) + line.lstrip(" ") if line.strip() else ""
         for line in lines[entry.at + 1 : entry.end]
     ]
     return [f"{margin}{entry.term}", f"{margin}:   {entry.text}", *rest]
@@ -176,7 +177,7 @@ def _read_above(lines: list[str], at: int) -> _Entry | None:
     blank = at == 0 or not lines[at - 1].strip()
     if match is None or not blank or at + 1 == len(lines) or line.endswith(_SENTENCE_ENDS):
         return None
-    margin, column = len(match["margin"]), _indent(lines[at + 1])
+    margin, column = len(match["margin"]), measure_indent(lines[at + 1])
     is_heading = not margin and match["term"].isupper()
     below = lines[at + 1].strip()
     if is_heading or column < margin + _BODY or len(_WORD.findall(below)) < _LEAST_WORDS:

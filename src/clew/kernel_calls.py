@@ -65,15 +65,20 @@ class Triples(ctypes.Structure):
     )
 
 
+_LED_COLUMNS = "through", "to", "entity", "fact", "origin", "facts", "passages"
+_LED_NUMBERS = "behind", "carried"
+
+
 class HopCall(ctypes.Structure):
     """What a hop of a walk goes by; see `hop` in kernels_hop.h."""
 
     _fields_ = (
-        *((name, POINTER) for name in ("sources", "row", "stating", "facts", "chunks", "weights")),
-        *((name, POINTER) for name in ("log_claim", "log_beside", "log_inward")),
-        *((name, NUMBER) for name in ("count", "outward", "stated")),
-        *((name, FLOAT) for name in ("sharpness", "fit", "unsaid")),
-        ("edges", Triples * 4),
+        *((name, POINTER) for name in ("sources", "known", "row", "entity", "stating")),
+        *((name, POINTER) for name in ("weights", "claims", "beside", "inward", "whole")),
+        *((name, POINTER) for name in ("facts", "fits", "settled")),
+        *((name, POINTER) for name in ("fact_scores", "passage_scores")),
+        *((name, NUMBER) for name in ("count", "knowns", "outward", "stated", "common", "room")),
+        *((name, FLOAT) for name in ("claim", "sharpness", "fit", "unsaid")),
     )
 
 
@@ -81,9 +86,27 @@ class Led(ctypes.Structure):
     """The edges that lead on; see `led` in kernels_hop.h."""
 
     _fields_ = (
-        *((name, POINTER) for name in ("through", "to", "behind", "carried")),
-        ("count", NUMBER),
+        *((name, POINTER) for name in (*_LED_COLUMNS, *_LED_NUMBERS)),
+        *((name, NUMBER) for name in ("count", "mentions", "asked", "fresh")),
     )
+
+    @classmethod
+    def prepare(cls, columns: NDArray[np.int64], numbers: NDArray[np.float32]) -> "Led":
+        """Make one from tables with a row for each column."""
+        places = [
+            place_of(table) + at * table.strides[0]
+            for table in (columns, numbers)
+            for at in range(len(table))
+        ]
+        return cls(*places, 0, 0, 0, 0)
+
+    @staticmethod
+    def make_tables(room: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Tables for so many edges."""
+        return (
+            np.empty((len(_LED_COLUMNS), room), np.int64),
+            np.empty((len(_LED_NUMBERS), room), np.float32),
+        )
 
 
 class Estimates(ctypes.Structure):
@@ -147,6 +170,11 @@ class Settling:
     call: Estimates
     held: tuple[NDArray[Any], ...]
     """The arrays that `call` says the places of."""
+
+    @property
+    def place(self) -> int:
+        """Where `call` is."""
+        return ctypes.addressof(self.call)
 
     def __call__(self, positions: NDArray[np.int64], /) -> NDArray[np.float32]:
         """The scores of the elements at some positions."""

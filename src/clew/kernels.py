@@ -40,7 +40,6 @@ _WALKS: dict[str, tuple[Any, ...]] = {  # their arguments between the graph and 
     "find_subjects": (POINTER, NUMBER, POINTER, NUMBER, FLOAT, NUMBER),
     "find_owners": (POINTER, NUMBER),
     "find_co_mentions": (POINTER, NUMBER, NUMBER),
-    "find_hop": (POINTER, NUMBER, POINTER, NUMBER, POINTER, NUMBER, FLOAT, NUMBER),
 }
 _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     "score_groups": (
@@ -63,7 +62,7 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     ),
     "sum_totals": ((POINTER,) * 5 + (NUMBER, POINTER), None),
     "mix_evenly": ((POINTER, POINTER, POINTER, NUMBER, POINTER), None),
-    "weigh_hop": ((ctypes.POINTER(HopCall), POINTER, POINTER, ctypes.POINTER(Led)), None),
+    "take_hop": ((*map(ctypes.POINTER, (WalkCall, HopCall, Led)),), NUMBER),
     "find_between": (
         (POINTER, NUMBER, ctypes.c_uint16, ctypes.c_uint16, NUMBER, POINTER),
         NUMBER,
@@ -75,7 +74,7 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     "keep_highest": ((*(POINTER,) * 4, NUMBER, FLOAT, POINTER, POINTER), None),
     "add_votes": ((*(POINTER,) * 4, NUMBER, POINTER), None),
 }
-_NO_SUCH_ROW = 2
+_NO_SUCH_ROW, _NO_MEMORY = 2, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +87,20 @@ class ComparedEdges:
     """How far its value is below that of the best edge out of the same chunk."""
     carried: Floats
     """The weight of the chunk that it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedEdges:
+    """What one hop finds."""
+
+    edges: ComparedEdges
+    """Those that lead from one chunk to another."""
+    mentions: tuple[NDArray[np.int64], ...]
+    """The entity, fact and chunk of each mention."""
+    facts: NDArray[np.int64]
+    """Facts that were asked for, perhaps several times."""
+    chunks: NDArray[np.int64]
+    """Chunks whose fit was not known before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +123,7 @@ class Kernels:
     likely: Callable[..., int]
     totals: Callable[..., None]
     mixed: Callable[..., None]
-    weighed: Callable[..., None]
+    hopped: Callable[..., int]
     between: Callable[..., int]
     renumbered: Callable[..., int]
     paired: Callable[..., None]
@@ -168,27 +181,6 @@ class Kernels:
         places = [part for one in arrays for part in (place_of(one), len(one))]
         self.walks[what](graph, *places, *numbers, out)
         return found, out.count
-
-    def find_hop(
-        self,
-        graph: WalkCall,
-        given: Sequence[NDArray[np.int64]],
-        bounds: tuple[float, int],
-        room: int,
-    ) -> tuple[NDArray[np.int64], list[int]]:
-        """Four times three columns with up to `room` edges, and how many there are.
-
-        `given` are rows, the names that are left out, and entities.
-        """
-        found = np.empty((4, 3, room), np.int64)
-        step = 8 * room
-        begins = range(place_of(found), place_of(found) + 12 * step, 3 * step)
-        columns = (Triples(at, at + step, at + 2 * step, room, 0) for at in begins)
-        out = (Triples * 4)(*columns)
-        arrays = [np.ascontiguousarray(one, np.int64) for one in given]
-        places = [part for one in arrays for part in (place_of(one), len(one))]
-        self.walks["find_hop"](graph, *places, *bounds, out)
-        return found, [one.count for one in out]
 
     def score_groups(
         self,
@@ -344,34 +336,24 @@ class Kernels:
         self.mixed(place_of(one), place_of(other), (FLOAT * 3)(*ranges), len(one), place_of(found))
         return found
 
-    def weigh_hop(
-        self,
-        mentions: Sequence[NDArray[np.int64]],
-        edges: Sequence[Sequence[NDArray[np.int64]]],
-        scores: Sequence[Floats],
-        logs: Sequence[Floats],
-        factors: tuple[float, float, float],
-    ) -> ComparedEdges:
-        """Weigh the edges of a hop, without those that lead back to the chunk they come from.
-
-        `mentions` are the chunks, the index of each mention's among them, and the facts of the
-        first ones; see `hop` in kernels_hop.h for the others.
-        """
-        arrays = [np.ascontiguousarray(one, np.int64) for one in mentions]
-        floats = [np.ascontiguousarray(one, np.float32) for one in (*scores, *logs)]
-        columns = [[np.ascontiguousarray(part, np.int64) for part in one] for one in edges]
-        parts = [Triples(*map(place_of, one), len(one[0]), len(one[0])) for one in columns]
-        sizes = len(arrays[0]), len(logs[1]), len(arrays[2])
-        places = *map(place_of, arrays), *map(place_of, floats)
-        given = HopCall(*places, *sizes, *factors, (Triples * len(parts))(*parts))
-        room = sum(len(one[0]) for one in columns)
-        whole, part = np.empty((2, room), np.int64), np.empty((2, room), np.float32)
-        scratch = np.empty(len(arrays[1]) + len(arrays[0]), np.float32)
-        begin = place_of(scratch)
-        out = Led(*map(place_of, (*whole, *part)), 0)
-        self.weighed(given, begin, begin + 4 * len(arrays[1]), out)
-        found = (one[: out.count] for one in (*whole, *part))
-        return ComparedEdges(*found)
+    def take_hop(self, graph: WalkCall, call: HopCall) -> LedEdges | int:
+        """Take one hop; or the room that it takes, if there is less in `call`: nothing is done."""
+        columns, numbers = Led.make_tables(call.room)
+        out = Led.prepare(columns, numbers)
+        room = self.hopped(graph, call, out)
+        if room > 0:
+            return room
+        if room == _NO_MEMORY:
+            raise MemoryError(f"no room for {call.room} edges")
+        if room < 0:
+            raise IndexError("a hop goes by facts outside of those there are, or lost rows")
+        edges, mentions = slice(out.count), slice(out.mentions)
+        return LedEdges(
+            ComparedEdges(*columns[:2, edges], *numbers[:, edges]),
+            (columns[2, mentions], columns[3, mentions], columns[4, mentions]),
+            columns[5, : out.asked],
+            columns[6, : out.fresh],
+        )
 
     def find_pairs(
         self,

@@ -3,7 +3,6 @@
 import platform
 import shutil
 import subprocess
-from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,10 @@ from clew.graph.csr import build_csr
 from clew.graph.pagerank import approximate_pagerank
 from clew.graph.pagerank_push import allocate_slots
 from clew.graph.transition import build_transition_graph
-from clew.graph.walk_edges import HopEdges
 from clew.index.cosines import RowCosines, score_rows
 from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.kernels import Kernels, load_kernels
 from clew.retrieve.copies import find_pairs
-from clew.retrieve.hop import pass_on, weigh_edges
 from clew.retrieve.rank import top_positions
 from clew.store.checksums import checksum_vectors
 from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
@@ -162,38 +159,6 @@ def test_what_is_asked_of_estimates_without_kernels_is_the_same(
     for wrong in (-1, 602):
         with pytest.raises(IndexError, match="outside"):
             some(np.array([wrong]))
-
-
-def test_edges_of_a_hop_without_kernels_carry_the_same(
-    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    numbers = np.random.default_rng(12)
-
-    def make_edges(mentions: int, chunks: int, facts: int) -> tuple[NDArray[np.int64], ...]:
-        first, second, third = (
-            numbers.integers(0, most, 200) for most in (mentions, chunks, facts)
-        )
-        return first, second, third
-
-    def some_scores(count: int) -> NDArray[np.float32]:
-        return np.round(numbers.standard_normal(count), 1).astype(np.float32)  # some are equal
-
-    edges = HopEdges(
-        *(make_edges(*sizes) for sizes in ((30, 50, 9), (30, 50, 70))),
-        *(make_edges(*sizes) for sizes in ((3, 8, 70), (200, 50, 70))),
-    )
-    mentions = np.array([3, 9, 40]), numbers.integers(0, 3, 230), numbers.integers(0, 70, 26)
-    scores = some_scores(70), some_scores(50), numbers.random(50).astype(np.float32)
-    logs = some_scores(200), some_scores(30), some_scores(200)
-    found = []
-    for use in (compiled, None):
-        monkeypatch.setattr(kernels, "COMPILED", use)
-        weighed = weigh_edges(mentions, edges, scores, logs, (4.0, 2.0, -0.8))
-        reached, via = pass_on(weighed, 50, 0.7)
-        found.append((*astuple(weighed), reached, np.where(reached > 0, via, -1)))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
-    assert np.count_nonzero(found[0][4]) > 30
 
 
 def test_the_first_within_bounds(compiled: Kernels) -> None:

@@ -3,17 +3,21 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from clew.config import Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase
+from clew.index.view import View
 from clew.retrieve import small_names
 from clew.retrieve.pack import fetch_fact_texts
-from clew.retrieve.small_names import is_written_small
 from clew.store.protocol import Arrays
+from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
+from clew.text.small_names import NOT_SMALL, SMALL_WORD, small_code
 from clew.types import Fact
 from conftest import document, stream
 
@@ -73,15 +77,15 @@ async def test_where_all_names_are_written_small_the_walk_goes_along_them(
 
 
 def test_a_word_is_a_name_if_its_own_title_writes_it_small() -> None:
-    assert is_written_small("brindle", one_word=True)
-    assert not is_written_small("Brindle", one_word=True)
-    assert not is_written_small("brindle")
+    assert small_code("brindle") == SMALL_WORD
+    assert small_code("Brindle") == NOT_SMALL
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("batch-oven", True),
+        ("batch-oven (kitchen)", True),
         ("Brown reed mouse", True),
         ("Home", False),
         ("Marrow Bridge", False),
@@ -93,7 +97,34 @@ def test_a_word_is_a_name_if_its_own_title_writes_it_small() -> None:
 def test_only_names_of_several_words_without_capitals_are_looked_for(
     name: str, expected: bool
 ) -> None:
-    assert is_written_small(name) is expected
+    assert small_code(name) == (small_names.SMALL if expected else NOT_SMALL)
+
+
+async def test_names_that_are_not_written_small_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, entity_names = list[str](), ResolvedSnapshot.entity_names
+
+    async def record(self: ResolvedSnapshot, keys: Sequence[int]) -> dict[int, str]:
+        found = await entity_names(self, keys)
+        read.extend(found.values())
+        return found
+
+    kb = await _open(tmp_path)
+    monkeypatch.setattr(ResolvedSnapshot, "entity_names", record)
+    await kb.search("Who led the maker of what broke in Order 77?", recipe="clew")
+    assert read == ["batch-oven"]
+    # Names that were stored by an earlier version are read.
+    read.clear()
+    monkeypatch.setattr(View, "small_codes", property(_not_known))
+    (tmp_path / "more.md").write_text("# Moor\n\nMoor is a town.", encoding="utf-8")
+    await kb.add([tmp_path / "more.md"])
+    await kb.search("Who led the maker of what broke in Order 77?", recipe="clew")
+    assert {"batch-oven", "Sorrel Works", "Moor"} <= set(read)
+
+
+def _not_known(view: View) -> NDArray[np.int8]:
+    return np.zeros(view.count("entity"), np.int8)
 
 
 async def test_only_passages_with_a_name_in_a_row_have_their_facts_read(

@@ -4,6 +4,7 @@ A hop follows a few thousand edges by way of a dozen small arrays; a compiled lo
 pass (see `kernels.c`). `PlainEdges` is the same in numpy.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from clew import kernels
 from clew.graph.csr import Csr, Floats, Ints, Mask, isin_sorted
-from clew.kernel_calls import WALK_ROWS, WalkCall
+from clew.kernel_calls import WALK_ROWS, HopCall, WalkCall, place_of
 
 Triples = tuple[Ints, Ints, Ints]
 INCIDENCES = WALK_ROWS
@@ -51,6 +52,10 @@ class HopEdges:
 class WalkEdges(Protocol):
     """Finds edges: each as three columns, in the order of what is asked for."""
 
+    @property
+    def columns(self) -> WalkColumns:
+        """What they are found in."""
+
     def find_mentions(self, chunks: Ints, known: Ints, own: float) -> Triples:
         """What facts of chunks mention: index of the chunk, entity, fact.
 
@@ -61,14 +66,6 @@ class WalkEdges(Protocol):
         """Facts that mention what chunks are about: index of the chunk, entity, fact.
 
         Of entities with a claim of at least `sure` that are in 2 to `common` chunks.
-        """
-
-    def find_hop(
-        self, chunks: Ints, known: Ints, entities: Ints, sure: float, common: int
-    ) -> HopEdges:
-        """The edges out of chunks that mention `entities`; `known` and `sure` as above.
-
-        Through facts only those lead on that are about an entity in 2 to `common` chunks.
         """
 
 
@@ -118,20 +115,18 @@ class CompiledEdges:
         """See `WalkEdges`."""
         return self._find("find_subjects", chunks, known, (sure, common))
 
-    def find_hop(
-        self, chunks: Ints, known: Ints, entities: Ints, sure: float, common: int
-    ) -> HopEdges:
-        """See `WalkEdges`."""
-        given, bounds = (chunks, known, entities), (sure, common)
+    def take_hop(self, given: Mapping[str, Any], numbers: Mapping[str, float]) -> kernels.LedEdges:
+        """Take one hop by arrays and numbers; `HopCall` says which."""
+        places = {
+            name: place_of(one) if isinstance(one, np.ndarray) else one
+            for name, one in given.items()
+        }
         while True:
-            found, counts = self.compiled.find_hop(self.graph, given, bounds, self.room)
-            if max(counts) <= self.room:
-                owned, beside, inward, naming = (
-                    (one[0, :count], one[1, :count], one[2, :count])
-                    for one, count in zip(found, counts, strict=True)
-                )
-                return HopEdges(owned, beside, inward, naming)
-            self.room = 2 * max(counts)
+            call = HopCall(**places, **numbers, room=self.room)
+            found = self.compiled.take_hop(self.graph, call)
+            if isinstance(found, kernels.LedEdges):
+                return found
+            self.room = 2 * found
 
     def _find(
         self, what: str, rows: Ints, known: Ints | None, numbers: tuple[float, ...]
@@ -180,7 +175,10 @@ class PlainEdges:
     def find_hop(
         self, chunks: Ints, known: Ints, entities: Ints, sure: float, common: int
     ) -> HopEdges:
-        """See `WalkEdges`."""
+        """The edges out of chunks that mention `entities`; `known` and `sure` as above.
+
+        Through facts only those lead on that are about an entity in 2 to `common` chunks.
+        """
         inward, stating = self.find_subjects(chunks, known, sure, common), self.columns.links
         which, edge = stating["fact_chunk"].edges_of(inward[2])
         passages = stating["fact_chunk"].columns[edge].astype(np.int64)

@@ -102,6 +102,7 @@ def _derive_columns(tables: Tables) -> dict[str, NDArray[Any]]:
     arrays["entity_codes"] = entities.derive("entity_codes", lambda rows: rows[:, 5])
     arrays["fact_codes"] = facts.derive("fact_codes", lambda rows: rows[:, 5])
     arrays["entity_literal"] = entities.derive("entity_literal", lambda rows: rows[:, 3] > 0)
+    arrays["entity_small"] = entities.derive("entity_small", _tell_small)
     arrays["entity_long"] = entities.derive("entity_long", partial(_is_long, 6))
     arrays["fact_long"] = facts.derive("fact_long", partial(_is_long, 4))
     arrays["fact_weight"] = facts.derive("fact_weight", _weigh_facts)
@@ -114,6 +115,11 @@ def _has_other_rows(tables: Tables) -> bool:
     if tables.quotes is not None or f"{_QUOTES}rows" in tables.previous:
         return True
     return bool(tables.facts[:, 4].any())
+
+
+def _tell_small(rows: Array) -> Array:
+    """How names are written (`text/small_names.py`)."""
+    return (rows[:, 7] >> 1).astype(np.int8)
 
 
 def _is_long(column: int, rows: Array) -> Array:

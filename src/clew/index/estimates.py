@@ -53,6 +53,11 @@ class Estimates:
                 self.values[new] = self.compare(new)
         return self.values[positions]
 
+    def note_asked(self, positions: Ints) -> None:
+        """Note which elements were made exact elsewhere."""
+        if self.asked is not None:
+            self.asked.append(positions)
+
     def settle_at(self, *positions: Ints) -> None:
         """Make the values at some positions exact."""
         if self.known is not None:

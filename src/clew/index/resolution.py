@@ -192,7 +192,7 @@ def _group_names(
     order = np.empty(len(some), np.int64)
     order[ranked] = np.arange(len(some))
     support, classes = _count_mentions(split, names, some)
-    given = tables.entities[some, 7] > 0
+    given = tables.entities[some, 7] % 2 > 0
     # User-given nodes represent what is merged into them.
     support = support + given * (int(support.max(initial=0)) + 1)
     apart = _find_cannot_links(tables, some) if len(some) else set()

@@ -332,6 +332,13 @@ class View:
         found: RankedGraph = self.memo[name]
         return found
 
+    def keep_once(self, name: str, make: Callable[[], Floats]) -> Floats:
+        """Numbers that `make` computes once for this view."""
+        if name not in self.memo:
+            self.memo[name] = make()
+        found: Floats = self.memo[name]
+        return found
+
     def measure_once(self, name: str, measure: Callable[[], float]) -> float:
         """A number that is measured once per generation by `measure`; that of many is kept."""
         if name not in self.memo:
@@ -354,6 +361,11 @@ class View:
     def types(self) -> NDArray[np.int32]:
         """The type of each entity as a small integer, -1 for none."""
         return self.arrays.get("entity_type", np.zeros(0, np.int32))
+
+    @property
+    def small_codes(self) -> NDArray[np.int8]:
+        """How the name of each entity is written; see `text/small_names.py`."""
+        return self.arrays.get("entity_small", np.zeros(self.count("entity"), np.int8))
 
     @cached_property
     def words(self) -> NameTokenIndex:

@@ -114,6 +114,8 @@ class SentenceFits:
 
     facts: Estimates
     chunks: Estimates
+    whole: Estimates
+    """Of each chunk, its facts apart."""
 
 
 async def score_sentences(ctx: Context, target: Floats, most: int | None = None) -> SentenceFits:
@@ -130,13 +132,13 @@ async def score_sentences(ctx: Context, target: Floats, most: int | None = None)
     fit = np.maximum(whole.values, 0)
     if facts.known is None and whole.known is None:
         _raise_to_best_fact(ctx.view.links("chunk_fact"), facts.values, fit)
-        return SentenceFits(facts, Estimates(fit))
+        return SentenceFits(facts, Estimates(fit), whole)
     best = facts.find_known()
     stating = ctx.view.links("fact_chunk")
     which, edge = stating.edges_of(best)
     np.maximum.at(fit, stating.columns[edge], facts.values[best][which])
-    compare = partial(_compare_chunks, ctx.view.links("chunk_fact"), facts, whole)
-    return SentenceFits(facts, Estimates(fit, np.zeros(len(fit), np.bool_), compare))
+    compare = partial(compare_chunks, ctx.view.links("chunk_fact"), facts, whole)
+    return SentenceFits(facts, Estimates(fit, np.zeros(len(fit), np.bool_), compare), whole)
 
 
 def _raise_to_best_fact(links: Csr, facts: Floats, fit: Floats) -> None:
@@ -147,7 +149,7 @@ def _raise_to_best_fact(links: Csr, facts: Floats, fit: Floats) -> None:
         fit[with_facts] = np.maximum(fit[with_facts], best)
 
 
-def _compare_chunks(links: Csr, facts: Estimates, whole: Estimates, chunks: Ints) -> Floats:
+def compare_chunks(links: Csr, facts: Estimates, whole: Estimates, chunks: Ints) -> Floats:
     """Fit of some chunks, from all their facts."""
     fit = np.maximum(whole.at(chunks), 0)
     facts.raise_to_best(links, chunks, fit)

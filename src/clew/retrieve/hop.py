@@ -1,18 +1,20 @@
 """One hop of the walk of the default recipe: its edges, their worth, and what reaches each passage.
 
-Where loops are compiled, edges are found in one pass and weighed in another one; numpy does the
-same without.
+Where loops are compiled, edges are found, what they go by is compared, and they are weighed in one
+call; numpy does the same without.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clew import kernels
 from clew.graph.csr import Floats, Ints
-from clew.graph.walk_edges import HopEdges
+from clew.graph.walk_edges import CompiledEdges, HopEdges, PlainEdges
 from clew.index.view import View
+from clew.kernel_calls import Settling
 from clew.kernels import ComparedEdges
 from clew.retrieve.facts import SentenceFits
 from clew.retrieve.mentions import SURE_CLAIM, Mentions, WalkHop
@@ -44,10 +46,94 @@ def take_hop(
 
     `mentions` are those in facts, those in texts alone, and the names that are left out.
     """
+    edges = view.walk_edges
+    given = _prepare_scores(fits) if isinstance(edges, CompiledEdges) else None
+    if given is None or not isinstance(edges, CompiledEdges):
+        return _take_plainly(view, how, start, mentions, fits)
     rows, weights = start
     stated, unstated, known = mentions
     outward = stated + unstated
-    edges = view.walk_edges.find_hop(rows, known, outward.entity, SURE_CLAIM, how.common)
+    columns = {
+        "sources": rows,
+        "known": known,
+        "row": outward.row,
+        "entity": outward.entity,
+        "stating": outward.fact,
+    }
+    logs = {
+        "claims": _log_claims(view),
+        "beside": _log_rarities(view, how.sideways),
+        "inward": _log_rarities(view, how.inward),
+    }
+    numbers = {
+        "count": len(rows),
+        "knowns": len(known),
+        "outward": len(outward),
+        "stated": len(stated),
+        "common": how.common,
+        "claim": SURE_CLAIM,
+        "sharpness": how.sharpness,
+        "fit": how.fit,
+        "unsaid": float(np.log(how.unsaid)),
+    }
+    held = {name: np.ascontiguousarray(one, np.int64) for name, one in columns.items()}
+    led = edges.take_hop({**held, "weights": weights, **logs, **given}, numbers)
+    fits.facts.note_asked(led.facts)
+    fits.whole.note_asked(led.chunks)
+    reached, via = pass_on(led.edges, len(weights), how.decay)
+    return WalkHop(led.edges.to, reached, via, *led.mentions)
+
+
+def _prepare_scores(fits: SentenceFits) -> dict[str, Any] | None:
+    """What a compiled hop is told of the fit of facts and chunks; None if it cannot settle them."""
+    facts, chunks, whole = fits.facts, fits.chunks, fits.whole
+    values = {"facts": facts.values, "fits": chunks.values, "whole": whole.values}
+    if any(one.dtype != np.float32 or not one.flags.c_contiguous for one in values.values()):
+        return None
+    given: dict[str, Any] = {**values}
+    if facts.known is None and chunks.known is None:
+        return given
+    settled = facts.settle, whole.settle
+    if not isinstance(settled[0], Settling) or chunks.known is None:
+        return None
+    given |= {"settled": chunks.known, "fact_scores": settled[0].place}
+    if whole.known is None:
+        return given
+    return (
+        {**given, "passage_scores": settled[1].place} if isinstance(settled[1], Settling) else None
+    )
+
+
+def _log_claims(view: View) -> Floats:
+    """Logarithm of how far each chunk is about an entity, by edge of `owners`."""
+    return view.keep_once("logarithms of claims", lambda: _log(view.links("owners").weights))
+
+
+def _log_rarities(view: View, weight: float) -> Floats:
+    """Logarithm of the weight of edges by way of each entity; rare names lead on."""
+    name = f"logarithms of rarity, {weight}"
+    return view.keep_once(name, lambda: _log(weight * view.rarity**2 + 1e-6))
+
+
+def _log(values: Floats) -> Floats:
+    with np.errstate(divide="ignore"):  # what is 0 leads nowhere
+        found: Floats = np.log(values)
+    return found
+
+
+def _take_plainly(
+    view: View,
+    how: HopWeights,
+    start: tuple[Ints, Floats],
+    mentions: tuple[Mentions, Mentions, Ints],
+    fits: SentenceFits,
+) -> WalkHop:
+    """The same with numpy."""
+    rows, weights = start
+    stated, unstated, known = mentions
+    outward = stated + unstated
+    plain = PlainEdges(view.walk_edges.columns)
+    edges = plain.find_hop(rows, known, outward.entity, SURE_CLAIM, how.common)
     # All sentences at once: each comparison by itself is small.
     fits.facts.settle_at(stated.fact, edges.beside[2], edges.inward[2])
     fits.chunks.settle_at(edges.owned[1])
@@ -57,21 +143,15 @@ def take_hop(
         edges,
         (fits.facts.values, fits.chunks.values, weights),
         (
-            np.log(view.links("owners").weights[edges.owned[2]]),
-            _log_rarity(view, outward.entity, how.sideways),
-            _log_rarity(view, edges.inward[1], how.inward),
+            _log_claims(view)[edges.owned[2]],
+            _log_rarities(view, how.sideways)[outward.entity],
+            _log_rarities(view, how.inward)[edges.inward[1]],
         ),
         (how.sharpness, how.fit, float(np.log(how.unsaid))),
     )
     reached, via = pass_on(found, len(weights), how.decay)
     origin = rows[all_mentions.row]
     return WalkHop(found.to, reached, via, all_mentions.entity, all_mentions.fact, origin)
-
-
-def _log_rarity(view: View, entities: Ints, weight: float) -> Floats:
-    """Logarithm of the weight of edges by way of each entity; rare names lead on."""
-    found: Floats = np.log(weight * view.rarity[entities] ** 2 + 1e-6)
-    return found
 
 
 def weigh_edges(
@@ -89,8 +169,6 @@ def weigh_edges(
     without a fact.
     """
     parts = edges.owned, edges.beside, edges.inward, edges.naming
-    if kernels.COMPILED is not None:
-        return kernels.COMPILED.weigh_hop(mentions, parts, scores, logs, factors)
     rows, row, stating = mentions
     facts, chunks, weights = scores
     fit = facts[stating]

@@ -6,11 +6,9 @@ which few passages have together, or one rare word that its own title writes sma
 looked up in the sentences that a walk reaches.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -25,22 +23,15 @@ from clew.retrieve.question import content_words
 from clew.store.array_files import keep_arrays, load_kept
 from clew.store.protocol import Arrays
 from clew.text.code_names import COMMAND, DEFINED, IDENTIFIER
-from clew.text.names import (
-    STOP_WORDS,
-    Tokens,
-    loose_key,
-    name_key,
-    strip_disambiguation,
-    tokenize,
-)
+from clew.text.names import Tokens, loose_key, name_key, strip_disambiguation, tokenize
+from clew.text.small_names import MAX_WORDS, NOT_KNOWN, NOT_SMALL, SMALL, SMALL_WORD, small_code
 
 _KEPT = "small names by passage, titles apart"
 _MARKED = (DEFINED, IDENTIFIER, COMMAND)
 _FORMS = frozenset("_/$.:=")  # names with these are found by their form
-_MAX_WORDS = 6
 _MAX_READ = 20_000  # passages whose names are kept
-_SMALL_WORD = re.compile(r"(?:^|[\W_])[a-z]")
 _WORD_RARITY = 0.7  # the least of one word that is a name: an ordinary word is in more passages
+_SOUGHT_TOGETHER = 1000  # names of which the words are looked up at once
 _SAMPLED = 60  # passages that are read to count how often names are written small
 
 
@@ -66,7 +57,7 @@ class _SmallNames:
 
     def _find_at(self, t: Tokens, at: int) -> tuple[int, int]:
         """Return how many words are a name that begins here, and its entity; -1 for none."""
-        for size in range(min(_MAX_WORDS, len(t) - at), 0, -1):
+        for size in range(min(MAX_WORDS, len(t) - at), 0, -1):
             key = t.key(at, at + size)
             for form in (key, key.removesuffix("s")):
                 if (entity := self.entities.get(form)) is not None:
@@ -180,12 +171,17 @@ async def choose_names(ctx: Context) -> Arrays:
     """Return keys and entities of specific names, and in which passages they may stand."""
     view = ctx.view
     entities, places = dict[str, int](), dict[str, list[Ints]]()
-    for at, name in await _read_names(ctx):
-        together, key = view.bm25.chunks_with_all(content_words(name)), name_key(name)
-        if _is_rare(view, len(together), MIN_RARITY if " " in key else _WORD_RARITY):
-            entities.setdefault(key, at)
-            several = view.bm25.chunks_with_all(content_words(f"{name}s"))
-            places.setdefault(key, []).extend([together, several])
+    read = await _read_names(ctx)
+    for begin in range(0, len(read), _SOUGHT_TOGETHER):
+        some = read[begin : begin + _SOUGHT_TOGETHER]
+        words = [(content_words(name), content_words(f"{name}s")) for _, name in some]
+        view.bm25.keep_postings({word for both in words for said in both for word in said})
+        for (at, name), (one, several) in zip(some, words, strict=True):
+            together, key = view.bm25.chunks_with_all(one), name_key(name)
+            if _is_rare(view, len(together), MIN_RARITY if " " in key else _WORD_RARITY):
+                entities.setdefault(key, at)
+                found = together, view.bm25.chunks_with_all(several)
+                places.setdefault(key, []).extend(found)
     links = view.links("chunk_entity")
     pairs = [
         (passage, which)
@@ -210,14 +206,18 @@ async def _read_names(ctx: Context) -> list[tuple[int, str]]:
     titles = _find_titles(view)
     terms = await _find_marked(ctx)
     terms = terms[~isin_sorted(terms, titles)]
+    title_codes, term_codes = view.small_codes[titles], view.small_codes[terms]
+    # What is known not to be written small is not read: most names.
+    titles = titles[title_codes != NOT_SMALL]
+    terms = terms[(term_codes == SMALL) | (term_codes == NOT_KNOWN)]
     some = [*titles.tolist(), *terms.tolist()]
     read = await ctx.snapshot.entity_names(keys[some].tolist())
     found = []
     for number, (at, key) in enumerate(zip(some, keys[some].tolist(), strict=True)):
-        name = strip_disambiguation(read.get(key, ""))
-        titled = number < len(titles)
+        name, titled = read.get(key, ""), number < len(titles)
+        code, name = small_code(name), strip_disambiguation(name)
         by_form = not titled and not _FORMS.isdisjoint(name)
-        if not by_form and is_written_small(name, one_word=titled):
+        if not by_form and (code == SMALL or (titled and code == SMALL_WORD)):
             found.append((at, name))
     return found
 
@@ -233,27 +233,6 @@ def _find_titles(view: View) -> Ints:
     owners = view.links("owners")
     sure = np.flatnonzero(owners.weights >= SURE_CLAIM)
     return sorted_unique(np.searchsorted(owners.starts, sure, "right") - 1)
-
-
-def is_written_small(name: str, *, one_word: bool = False) -> bool:
-    """Whether a name has several words, and other than its first some without a capital.
-
-    Or whether it is `one_word` without any: a title that is no beginning of a sentence.
-    """
-    if name.isascii() and not _SMALL_WORD.search(name):  # most names
-        return False
-    t = tokenize(name)
-    if len(t) == 1 and one_word:
-        return name.islower() and _says_something(t, 0)
-    if not 1 < len(t) <= _MAX_WORDS or name.startswith("-"):
-        return False
-    says = partial(_says_something, t)
-    return any(map(says, range(1, len(t)))) and not all(key in STOP_WORDS for key in t.keys)
-
-
-def _says_something(t: Tokens, at: int) -> bool:
-    key = t.keys[at]
-    return key.isalpha() and key not in STOP_WORDS and not t.upper[at] and not t.unspaced[at]
 
 
 def _is_rare(view: View, passages: int, least: float) -> bool:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from clew.errors import StoreError
 from clew.store.merge import (
-    EXACT_ID_PREFIX,
     FactMention,
     Mention,
     content_code,
@@ -23,6 +22,7 @@ from clew.store.merge import (
     merge_entity,
     merge_fact,
     name_hash,
+    node_code,
 )
 from clew.store.protocol import (
     DETAIL_PREFIX,
@@ -471,7 +471,7 @@ class MemoryStore:
             *(key, self._find_vector_row("entity", entity), name_hash(entity.name)),
             *(entity.type in LITERAL_TYPES, label_code(entity.type), label_code(entity.id)),
             len(entity.description) + bool(entity.attributes) * HAS_DETAILS,
-            entity.id.startswith(EXACT_ID_PREFIX),
+            node_code(entity.id, entity.name),
         )
 
     def _fact_cells(self, key: int, fact: Fact) -> tuple[int, ...]:

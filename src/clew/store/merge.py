@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.text.names import TOKEN, encode_name, fold_token, name_key, short_forms
+from clew.text.small_names import small_code
 from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import digest, hash64, normalize_name, to_signed
 from clew.types import (
@@ -62,6 +63,11 @@ class FactMention(NamedTuple):
 
 FactMentions = dict[str, tuple[tuple[Participant, ...], FactMention]]
 """Participants and mention of each fact, by fact id."""
+
+
+def node_code(identity: str, name: str) -> int:
+    """1 for a node of an imported graph, and twice the number of how its name is written."""
+    return identity.startswith(EXACT_ID_PREFIX) + 2 * small_code(name)
 
 
 @lru_cache(maxsize=1 << 16)  # names recur often

@@ -138,7 +138,8 @@ class Tables:
 
     chunks: Array  # key, vector row, code of the id, start within the document
     entities: Array  # key, vector row, name hash, 1 for values, codes of type and id, description
-    # length, and 1 for a node of an imported graph: such nodes are never merged
+    # length; and 1 for a node of an imported graph, which is never merged, with twice the number
+    # of how its name is written (see clew.text.small_names)
     facts: Array  # key, vector row, relation code or 0, weight (thousandths), description length,
     # code of the id
     # Description lengths hold HAS_DETAILS, too, if there are attributes or keywords.

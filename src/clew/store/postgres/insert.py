@@ -10,7 +10,6 @@ from itertools import count
 from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
 from clew.store.merge import (
-    EXACT_ID_PREFIX,
     FactMention,
     Mention,
     embedded_text,
@@ -19,6 +18,7 @@ from clew.store.merge import (
     label_code,
     merge_entity,
     merge_fact,
+    node_code,
 )
 from clew.store.postgres.connections import Connection
 from clew.store.postgres.tables import Row, copy_in, find_keys
@@ -74,9 +74,9 @@ def to_thousandths(number: float) -> int:
 def make_entity_row(key: int, identity: str, cells: Row, vector_row: int) -> Row:
     """A row of `entities` from its cells: name, hash, type and what follows."""
     kind = str(cells[2])
-    codes = (label_code(kind), id_code(identity), int(kind in LITERAL_TYPES))
-    exact = int(identity.startswith(EXACT_ID_PREFIX))
-    return (key, identity, *cells, vector_row, checksum_cells(identity, *cells), *codes, exact)
+    codes = label_code(kind), id_code(identity), int(kind in LITERAL_TYPES)
+    node = node_code(identity, str(cells[0]))
+    return (key, identity, *cells, vector_row, checksum_cells(identity, *cells), *codes, node)
 
 
 def make_fact_row(key: int, identity: str, cells: Row, vector_row: int) -> Row:

@@ -11,7 +11,7 @@ from weakref import ref
 
 from clew.errors import Locked, StoreError
 from clew.store.checksums import checksum_cells
-from clew.store.merge import content_code, id_code, label_code
+from clew.store.merge import content_code, id_code, label_code, node_code
 from clew.text.entity_types import classify_type
 
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
@@ -127,6 +127,7 @@ class ConnectionPool:
         db.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten, on any system
         db.create_function("label_code", 1, label_code, deterministic=True)
         db.create_function("id_code", 1, id_code, deterministic=True)
+        db.create_function("node_code", 2, node_code, deterministic=True)
         db.create_function("content_code", 1, content_code, deterministic=True)
         db.create_function("class_of", 1, classify_type, deterministic=True)
         db.create_function("checksum", -1, checksum_cells, deterministic=True)

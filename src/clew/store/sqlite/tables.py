@@ -80,7 +80,7 @@ _QUERIES = {
     "chunks": _Query("key, row, content_code(id), start", "chunks", "key", 4),
     "entities": _Query(
         "key, row, name_hash, type IN ('date', 'number'), label_code(type), id_code(id), "
-        f"length(description) + (attributes != '') * {HAS_DETAILS}, id GLOB '=*'",
+        f"length(description) + (attributes != '') * {HAS_DETAILS}, node_code(id, name)",
         "entities",
         "key",
         8,
@@ -148,7 +148,8 @@ def update_tables(
     found: dict[str, Any] = {}
     for name, by in _TOUCHED_BY.items():
         held = previous.get(COLUMN_PREFIX + name)
-        if held is None:
+        # An earlier version did not tell how names are written.
+        if held is None or (name == "entities" and "entity_small" not in previous):
             table = _sort_by_key(read(name, None))
             found[name] = table if name in _CODED else _narrow(table, memory)
         else:

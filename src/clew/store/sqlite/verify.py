@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from clew.store.protocol import (
+    COLUMN_PREFIX,
     DEFERRED,
     DETAIL_ROWS,
     PARTLY_EMBEDDED,
@@ -110,6 +111,8 @@ def find_missing_vectors(kind: Kind, arrays: Arrays) -> list[str]:
 def _find_stale_columns(db: sqlite3.Connection, arrays: Arrays) -> list[str]:
     """Compare the columns kept with the arrays with the tables they were read from."""
     fresh = columns_to_keep(read_tables(db, {}, {}))
+    if "entity_small" not in arrays:  # an earlier version did not tell how names are written
+        fresh[f"{COLUMN_PREFIX}entities"][:, 7] %= 2
     return [
         f"the column {name} differs from the tables"
         for name, column in fresh.items()

@@ -12,7 +12,7 @@ STEPS = [
     f"{n}. Clean sieve {n} of the washer with a soft brush and dry it before you go on."
     for n in range(1, 41)
 ]
-PARTS = [f"- Spare part P{n} in a bag with two screws and a seal of soft rubber." for n in range(40)]
+PARTS = [f"- Spare part P{n} in a bag with two screws and a rubber seal." for n in range(40)]
 PAGE = "\n".join(
     (
         "# The washer\n\n## Yearly service\n\nFor the yearly service:\n",

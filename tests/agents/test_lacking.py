@@ -29,6 +29,18 @@ First let it cool. Then unscrew the cap. Finally brush out the soot.
 |---|---|---|
 | E1 | Flue blocked | Clean the flue |
 | E2 | Door open | Close the door |
+
+## Installing the panel program
+
+On Haiku:
+
+    pkgman install kiln
+    kiln login
+
+On Linux:
+
+    curl -O https://tarn.example/kiln.deb
+    kiln login
 """
 
 
@@ -44,6 +56,20 @@ async def test_steps_are_those_of_their_own_section(base: KnowledgeBase) -> None
     answer = await base.ask("How do I clean the flue?")
     assert answer.citations[0].quote.startswith("First let it cool.")
     assert answer.confidence >= 0.5
+
+
+async def test_what_announces_commands_says_where_they_hold(base: KnowledgeBase) -> None:
+    answer = await base.ask("How can I install kiln on Haiku?")
+    assert "pkgman install kiln" in answer.citations[0].quote
+    assert "mismatch" not in answer.signals
+    other = await base.ask("How can I uninstall kiln on Linux?")
+    assert other.confidence < 0.5
+
+
+async def test_the_quote_with_the_option_is_compared_with_the_question(base: KnowledgeBase) -> None:
+    answer = await base.ask("In Kiln 40, what happens with --hold?")
+    assert "`--hold` sets" in " ".join(one.quote for one in answer.citations)
+    assert answer.signals["inexact"] == 0
 
 
 async def test_a_short_code_chooses_its_row(base: KnowledgeBase) -> None:

@@ -287,7 +287,10 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
         return []
     positions = np.array([fact for fact, _ in pairs])
     if ctx.meaning() < _KNOWN_SCRIPT:
-        cosines = _measure_words(ctx, texts)
+        titles = await _title_facts(ctx, [chunk for _, chunk in pairs])
+        cosines = _measure_words(
+            ctx, [f"{t} {text}" for t, text in zip(titles, texts, strict=True)]
+        )
         if (said := cosines > 0).any():  # a sentence without any of the words says nothing here
             pairs, texts = list(compress(pairs, said)), list(compress(texts, said))
             cosines = cosines[said]
@@ -305,6 +308,13 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
         )
         for (fact, chunk), cosine, text in zip(pairs, cosines, texts, strict=True)
     ]
+
+
+async def _title_facts(ctx: Context, rows: Sequence[int]) -> list[str]:
+    """Return the titles of passages: what a page is about, each of its sentences says."""
+    keys = ctx.view.keys("chunk")
+    chunks = await ctx.snapshot.chunks([int(keys[row]) for row in dict.fromkeys(rows)])
+    return [chunks[int(keys[row])].title for row in rows]
 
 
 def _measure_words(ctx: Context, texts: Sequence[str]) -> NDArray[np.float32]:

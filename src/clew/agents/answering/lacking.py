@@ -60,10 +60,9 @@ async def describe_lacking(
     """
     homes = [name_home(one, passages) for one in quotes]
     texts = [f"{home} {one.quote}" for home, one in zip(homes, quotes, strict=True)]
-    words = weigh_words(ctx.view, drop_asking_words(question))
-    best = find_telling(words, texts)
+    words, terms = weigh_words(ctx.view, drop_asking_words(question)), find_exact_terms(question)
+    best = find_telling(words, texts, terms)
     missing = await find_missing(ctx, question, words, best)
-    terms = find_exact_terms(question)
     lacking = sum(missing.values())
     rarest = max(missing.values(), default=0.0) >= _NEARLY * max(words.values(), default=1.0)
     defined = find_wanted_block(question) != "definition" or _is_defined(question, quotes, homes)
@@ -77,12 +76,18 @@ async def describe_lacking(
     }
 
 
-def find_telling(words: Mapping[str, float], texts: Sequence[str]) -> str:
-    """Return the text that says most of a question's words.
+def find_telling(
+    words: Mapping[str, float], texts: Sequence[str], terms: Sequence[str] = ()
+) -> str:
+    """Return the text that has most of a question's options and codes, and says most of its words.
 
     One quote must say it: what two say apart, of other things, is no answer.
     """
-    return min(texts, key=lambda text: sum(find_unsaid(words, text).values()), default="")
+
+    def lack(text: str) -> tuple[float, float]:
+        return -measure_exact(terms, text), sum(find_unsaid(words, text).values())
+
+    return min(texts, key=lack, default="")
 
 
 def name_home(quote: Citation, passages: Sequence[Passage]) -> str:
@@ -173,9 +178,10 @@ def _is_defined(question: str, quotes: Sequence[Citation], homes: Sequence[str])
     one = _ONE_OF_MANY.search(question) is None
     if not one or not 0 < len(asked) <= _MAX_TERM or UNSPACED_CHAR.search(question):
         return True  # a value or more than a term, or words that are not known apart
+    # "What is a beacon in N?": that it speaks of N is said by the title.
+    rests = [asked - stem_words(home) for home in homes]
     return any(
-        asked <= stem_words(home) or _opens_with(asked, one.quote)
-        for home, one in zip(homes, quotes, strict=True)
+        not rest or _opens_with(rest, one.quote) for rest, one in zip(rests, quotes, strict=True)
     )
 
 

@@ -31,6 +31,7 @@ from clew.agents.rules.question_analysis import find_subject_names, find_wanted_
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import strip_courtesy, tidy_question
+from clew.text.announced import ANNOUNCES
 from clew.text.dates import parse_date
 from clew.text.language import is_chinese
 from clew.text.options import split_options
@@ -249,6 +250,8 @@ async def _are_other_steps(ctx: Context, answer: Answer) -> bool:
             sentence = cited.quote[start:end]
             if is_negated(sentence):
                 continue
+            if sentence.rstrip().endswith(ANNOUNCES):  # "On N:" says where what follows holds
+                home = f"{home} {sentence}"
             missing = _find_untold(wanted, home, sentence)
             opening = " ".join(sentence.split()[:_OPENING])
             action = missing == wanted[:1]  # may be told by another word, the object may not

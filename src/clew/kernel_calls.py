@@ -250,5 +250,6 @@ OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
         NUMBER,
     ),
     "count_each": ((POINTER, NUMBER, POINTER, NUMBER, NUMBER, POINTER), NUMBER),
+    "find_marked": ((POINTER, NUMBER, NUMBER, POINTER, POINTER), NUMBER),
     "bisect": ((POINTER, NUMBER, NUMBER, POINTER, NUMBER, NUMBER, POINTER, POINTER), None),
 }

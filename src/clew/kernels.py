@@ -96,6 +96,7 @@ class Kernels:
     voted: Callable[..., None]
     sampled: Callable[..., int]
     counted: Callable[..., int]
+    marked: Callable[..., int]
     bisected: Callable[..., None]
 
     def count_differing_bits(
@@ -143,6 +144,12 @@ class Kernels:
         if self.counted(place_of(distances), total, where, count, kinds, place_of(counts)):
             raise IndexError(f"positions outside of {total} distances, or distances above {kinds}")
         return counts
+
+    def find_marked(self, words: NDArray[np.uint64], marks: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Rows, descending, of which the low 16 bits of the first word are marked."""
+        found = np.empty(len(words), np.int64)
+        held = place_of(words), words.strides[0], len(words)
+        return found[: self.marked(*held, place_of(marks), place_of(found))].copy()
 
     def bisect(
         self,

@@ -245,3 +245,18 @@ void clew_bisect(const char *column, int64_t stride, int64_t size, const int64_t
                 last[i] = middle;
         }
 }
+
+/* Rows, descending, of which the low 16 bits of the first word are marked; rows lie `stride` bytes
+   apart. Returns how many there are. */
+int64_t clew_find_marked(const char *rows, int64_t stride, int64_t count, const uint8_t *marks,
+                         int64_t *out)
+{
+    int64_t found = 0;
+    for (int64_t row = count - 1; row >= 0; row--) {
+        uint64_t word;
+        memcpy(&word, rows + row * stride, sizeof word);
+        out[found] = row;
+        found += marks[word & 0xFFFF];
+    }
+    return found;
+}

@@ -25,6 +25,7 @@ from clew.retrieve.rank import top_positions
 from clew.sorted_columns import bisect_column
 from clew.store import sign_bits
 from clew.store.checksums import checksum_vectors
+from clew.store.row_lookup import RowLookup
 from clew.store.sign_bits import BLOCK_ROWS, count_distances, make_sign_bits, pack_signs
 from clew.testing.hashed_kb import open_hashed
 
@@ -160,6 +161,22 @@ def test_places_in_columns_without_kernels_are_the_same(
         assert len({*found[0].tolist()}) > 20
     with pytest.raises(IndexError, match="places outside of 500"):
         compiled.bisect(table[:, 0], wanted[:1], (np.array([400]), np.array([501])), right=False)
+
+
+def test_rows_of_hashes_without_kernels_are_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(14)
+    records = numbers.integers(0, 1 << 63, (3000, 3)).astype(np.uint64)
+    records[7] = records[2900]  # of equals the first row is the one
+    records[9, 0] = records[11, 0] ^ np.uint64(1 << 40)  # the same mark
+    for hashes in (records[:, :2], records[:, :2].copy(), records[:0, :2]):
+        wanted = np.concatenate([records[[7, 2900, 9, 11, 2999], :2], np.ones((1, 2), np.uint64)])
+        found = []
+        for use in (compiled, None):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            found.append(RowLookup(hashes).find(wanted).tolist())
+        assert found == [[7, 7, 9, 11, 2999, -1] if len(hashes) else [-1] * 6] * 2
 
 
 def test_estimates_without_kernels_are_the_same(

@@ -312,6 +312,8 @@ class _Pair:
             if j >= len(self._new):
                 return found or [(0, 0)]
             edits += 1
+            if len(found) * PIECE_BYTES > MAX_SHARE * self._new.nbytes:
+                return None
             if edits > _FEW_EDITS and self._is_hopeless(edits, j):
                 return None
             dropped, added = self._resume(i, j, ends)

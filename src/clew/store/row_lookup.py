@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from clew import kernels
+
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 _MIN_RECENT = 1 << 16  # rows added since the last sort, at least; then an eighth of all
@@ -83,7 +85,10 @@ def _scan(hashes: Words, wanted: Words) -> Ints:
     """Row of each hash, found by reading all rows in order; -1 if absent."""
     is_marked = np.zeros(int(_MARK_BITS) + 1, np.bool_)
     is_marked[wanted[:, 0] & _MARK_BITS] = True
-    rows = np.flatnonzero(is_marked[hashes[:, 0] & _MARK_BITS])[::-1]
+    if kernels.COMPILED is not None:
+        rows = kernels.COMPILED.find_marked(hashes, is_marked)
+    else:
+        rows = np.flatnonzero(is_marked[hashes[:, 0] & _MARK_BITS])[::-1]
     held = {_to_pair(pair): row for row, pair in zip(rows.tolist(), hashes[rows], strict=True)}
     return np.array([held.get(_to_pair(pair), -1) for pair in wanted], np.int64)
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.agents.answering.exact_terms import ExactUnit
-from clew.agents.answering.lacking import cosine, drop_asking_words
+from clew.agents.answering.lacking import cosine
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import find_asked_stem
 from clew.agents.reading.spans import asked_words
-from clew.agents.rules.table import RuleTable, table_for
+from clew.agents.rules.table import RuleTable, drop_asking_words, table_for
 from clew.context import Context
 from clew.text.definitions import holds_term
 from clew.text.names import STOP_WORDS

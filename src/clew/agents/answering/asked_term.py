@@ -42,7 +42,7 @@ _ONE_OF = re.compile(
 _FORM = 0.9  # from which two words are forms of one
 _BY_TERM = 0.05  # of what its term says, before an entry that says as much
 _LEAST, _MARGIN = 0.45, 0.12  # of the question's words by rarity, and before the next entry
-_FEW, _LEAST_OF_FEW = 3, 0.6  # entries, of which one leads by little
+_FEW, _LEAST_OF_FEW = 2, 0.6  # entries; one that has no rival has to say more
 # Confidence of a term that leads, by the share of the question it says; and of one that does not.
 _SAID_NOTHING, _SAID_ALL, _AMONG_OTHERS = 0.5, 0.95, 0.49
 _MAX_NAME_WORDS = 3  # of a title that a question may name its document by

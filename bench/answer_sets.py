@@ -32,6 +32,7 @@ from bench.hidden import hide_answers
 from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import measure_calibration_error, risk_coverage
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
+from clew.agents.judge import judged_kind
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
@@ -179,6 +180,7 @@ async def ask_all(
             "right": bool(one.golds) and f1(short, one.golds) >= RIGHT,
             "confidence": answer.confidence,
             "signals": dict(answer.signals),
+            "kind": judged_kind(answer, by_model=kb.models.has("answer")),
             "ms": 1000 * (perf_counter() - began),
             "cpu ms": 1000 * (process_time() - used),
             "calls": answer.usage.calls,

@@ -11,7 +11,9 @@ and `fit-says-yes` for whether a sentence says yes (rows of `bench.note_answers 
 `fit-written` fits that of written answers on which the reader was asked (rows of `--recipe
 steps-judged`, so that none is left out); `fit-contested` that of spans where a model wrote
 something else (rows of `--recipe steps-read`); `fit-subject` what it counts that an answer is said
-of another thing (rows of `--wordings plain,sibling`). All write to `--out`, and print how well
+of another thing (rows of `--wordings plain,sibling`); `fit-named` and `fit-named-written` what it
+counts that no passage has a name asked about (rows of `--wordings plain,stranger,hidden,sibling`
+with a model, computed or seconded, and written alone). All write to `--out`, and print how well
 weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
 """
 
@@ -51,6 +53,7 @@ Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
 JUDGED_RIDGE = 60.0  # of the scorer's weight among thousands of candidates
 ANSWER_RIDGE = 0.3
+MOST_NAMED = 8.0  # how much more a missing name may count
 # What a short answer is judged by; the other signals said nothing more on sets left out.
 ANSWER_SIGNALS = ("cosine", "elsewhere", "settled", "told", "untold")
 # Nearly alike on data sets: they are pulled towards the weights they have.
@@ -261,6 +264,22 @@ def fit_subject(rows: Rows, prior: LogisticModel) -> LogisticModel:
     return add_signal(prior, labelled, OTHER_SUBJECT, ANSWER_RIDGE)
 
 
+def fit_named(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit what it counts that names are mentioned nowhere; where all are, nothing changes."""
+    missing = np.array([1 - row["signals"].get("named", 0.0) for row in rows])
+    known = np.array([_logit(prior(row["signals"])) for row in rows])
+    right, counts = np.array([bool(row["right"]) for row in rows]), np.array(balance(rows))
+
+    def loss(weight: float) -> float:
+        logits = known - weight * missing
+        losses = counts * (np.logaddexp(0, logits) - right * logits)
+        return float(losses.sum() + ANSWER_RIDGE * weight**2 / 2)
+
+    more = round(float(min(np.arange(0, MOST_NAMED, 0.1), key=loss)), 1)
+    weights = {**prior.weights, "named": round(prior.weights["named"] + more, 4)}
+    return LogisticModel(weights, round(prior.bias - more, 4))
+
+
 def _logit(chance: float) -> float:
     kept = min(1 - 1e-6, max(1e-6, chance))
     return float(np.log(kept / (1 - kept)))
@@ -353,6 +372,8 @@ FITTED = {
     "fit-written": ("seconded", fit_written),
     "fit-contested": ("contested", fit_contested),
     "fit-subject": (f"{JUDGED} answer", fit_subject),
+    "fit-named": ("seconded", fit_named),
+    "fit-named-written": ("written", fit_named),
 }
 
 
@@ -361,6 +382,8 @@ def is_of_kind(row: Mapping[str, Any], kind: str) -> bool:
     signals = row["signals"]
     if kind == SAYS_YES or "denies" in signals:
         return kind == SAYS_YES and "denies" in signals
+    if "kind" in row:  # rows of a collection before November have none
+        return bool(signals) and row["kind"] == kind
     if not signals or bool(row["short"]) == kind.endswith("quote"):
         return False
     if kind.endswith(("answer", "quote")) and (JUDGED in signals) != kind.startswith(JUDGED):

@@ -227,9 +227,11 @@ async def measure(
     for recipe in recipes:
         near, near_ranked = await measure_search(bases[0], recipe, questions)
         some = questions[:exact_questions]
-        exact, exact_ranked = await measure_search(bases[1], recipe, some)
-        near["of exact"] = _compare(near_ranked[: len(some)], exact_ranked)
-        figures[recipe] = near | {f"exact {name}": value for name, value in exact.items()}
+        if some:
+            exact, exact_ranked = await measure_search(bases[1], recipe, some)
+            near["of exact"] = _compare(near_ranked[: len(some)], exact_ranked)
+            near |= {f"exact {name}": value for name, value in exact.items()}
+        figures[recipe] = near
         print(recipe, figures[recipe], flush=True)
     if change:
         held = (await bases[0].store.counts()).documents

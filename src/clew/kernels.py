@@ -73,6 +73,12 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     "settle": ((POINTER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
     "keep_highest": ((*(POINTER,) * 4, NUMBER, FLOAT, POINTER, POINTER), None),
     "add_votes": ((*(POINTER,) * 4, NUMBER, POINTER), None),
+    "sample_rows": (
+        (POINTER, *(NUMBER,) * 3, POINTER, NUMBER, POINTER, NUMBER, ctypes.c_uint64, NUMBER)
+        + (POINTER, POINTER),
+        NUMBER,
+    ),
+    "count_each": ((POINTER, NUMBER, POINTER, NUMBER, NUMBER, POINTER), NUMBER),
 }
 _NO_SUCH_ROW, _NO_MEMORY = 2, -2
 
@@ -131,6 +137,8 @@ class Kernels:
     settled: Callable[..., int]
     highest: Callable[..., None]
     voted: Callable[..., None]
+    sampled: Callable[..., int]
+    counted: Callable[..., int]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -145,6 +153,38 @@ class Kernels:
         asked, apart = np.ascontiguousarray(asked), out.strides[0] // out.itemsize
         given = place_of(blocks), number, words, rows, place_of(asked), len(asked)
         self.count(*given, place_of(out), apart)
+
+    def sample_rows(
+        self,
+        words: tuple[NDArray[np.uint64], NDArray[np.uint64]],
+        rows: NDArray[np.int64],
+        factor: int,
+        shift: int,
+    ) -> NDArray[np.int64]:
+        """Positions of the rows whose first word, times a factor, has no bit left of `shift`.
+
+        `words` are blocks × words × rows, and words × rows of those that follow.
+        """
+        (blocks, tail), found = words, np.empty(len(rows), np.int64)
+        rows, (number, width, size) = np.ascontiguousarray(rows, np.int64), blocks.shape
+        total = number * size + tail.shape[1]
+        held = place_of(blocks), number, width, size, place_of(tail), total, place_of(rows)
+        marks = np.empty(total, np.uint8)
+        count = self.sampled(*held, len(rows), factor, shift, place_of(marks), place_of(found))
+        if count < 0:
+            raise IndexError(f"rows outside of {total}")
+        return found[:count]
+
+    def count_each(
+        self, distances: NDArray[np.uint16], positions: NDArray[np.int64] | None, kinds: int
+    ) -> NDArray[np.int64]:
+        """How many of each below `kinds` there are of the distances at positions, or of all."""
+        counts, total = np.zeros(kinds, np.int64), len(distances)
+        count = total if positions is None else len(positions)
+        where = None if positions is None else place_of(positions)
+        if self.counted(place_of(distances), total, where, count, kinds, place_of(counts)):
+            raise IndexError(f"positions outside of {total} distances, or distances above {kinds}")
+        return counts
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats

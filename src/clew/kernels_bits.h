@@ -156,3 +156,44 @@ void clew_count_signs(const uint64_t *bits, int64_t blocks, int64_t words, int64
                         out + block * rows + first, apart);
         }
 }
+
+/* Mark the words of which, times `factor`, no bit is left of `shift`. */
+VERSIONS static void mark_sampled(const uint64_t *words, int64_t count, uint64_t factor,
+                                  int64_t shift, uint8_t *marks)
+{
+    for (int64_t i = 0; i < count; i++)
+        marks[i] = (words[i] * factor) >> shift == 0;
+}
+
+/* Positions in `rows` of those whose first word is marked; the words of `number` blocks of `size`
+   rows come first, then those of the rows that follow, `total` in all. Rows below 0 are left out.
+   `marks` has room for a mark a row. Returns how many there are, or -1 if there is no such row. */
+int64_t clew_sample_rows(const uint64_t *blocks, int64_t number, int64_t words, int64_t size,
+                         const uint64_t *tail, int64_t total, const int64_t *rows, int64_t count,
+                         uint64_t factor, int64_t shift, uint8_t *marks, int64_t *out)
+{
+    int64_t found = 0;
+    for (int64_t block = 0; block < number; block++)
+        mark_sampled(blocks + block * words * size, size, factor, shift, marks + block * size);
+    mark_sampled(tail, total - number * size, factor, shift, marks + number * size);
+    for (int64_t i = 0; i < count; i++) {
+        if (rows[i] >= total)
+            return -1;
+        if (rows[i] >= 0 && marks[rows[i]])
+            out[found++] = i;
+    }
+    return found;
+}
+
+/* How many of some distances (without positions: of all) there are of each; 1 if one is too high. */
+int64_t clew_count_each(const uint16_t *distances, int64_t total, const int64_t *positions,
+                        int64_t count, int64_t kinds, int64_t *counts)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = positions ? positions[i] : i;
+        if (at < 0 || at >= total || distances[at] >= kinds)
+            return 1;
+        counts[distances[at]]++;
+    }
+    return 0;
+}

@@ -203,3 +203,14 @@ def test_few_answers_have_a_calibration_error_by_chance() -> None:
     assert 0.04 < few < 0.2
     assert many < few / 3
     assert measure_chance_error([0.0, 1.0] * 10) == 0
+
+
+@pytest.mark.parametrize("kind", ["seconded", "written"])
+def test_an_answer_about_names_that_no_passage_has_is_unsure(kind: str) -> None:
+    """The best there can be said for it otherwise does not make up for that."""
+    model = load_shipped_models()[kind]
+    best = {name: 1.0 for name, weight in model.weights.items() if weight > 0}
+    best = {**best, "agreed": 0.0}  # what code computed, or one model wrote
+    typical = {**best, "backed": 0.0}
+    assert model(best) > 0.8
+    assert model({**typical, "named": 0.0}) < 0.5

@@ -77,6 +77,10 @@ async def test_only_what_no_document_has_is_said_to_be_unmentioned(ask: Ask) -> 
     assert known.missing == "the passages found do not mention Anton Reeve"
     strange = await ask(told, asked.format("Gundula Moritz"), **how)
     assert strange.missing == "the documents do not mention Gundula Moritz"
+    named = await ask(told, asked.format("Gundula Moritz"), **{**how, "mode": "open"})
+    assert named.candidate == "Ilse Brandvik"
+    assert named.confidence < 0.25
+    assert "the documents do not mention Gundula Moritz" in named.note
 
 
 def test_a_reading_must_stand_on_a_page_about_what_was_asked() -> None:

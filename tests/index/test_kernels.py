@@ -22,8 +22,9 @@ from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.kernels import Kernels, load_kernels
 from clew.retrieve.copies import find_pairs
 from clew.retrieve.rank import top_positions
+from clew.store import sign_bits
 from clew.store.checksums import checksum_vectors
-from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
+from clew.store.sign_bits import BLOCK_ROWS, count_distances, make_sign_bits, pack_signs
 from clew.testing.hashed_kb import open_hashed
 
 SOURCE = Path(kernels.__file__).with_suffix(".c")
@@ -105,6 +106,35 @@ def test_differing_bits_without_kernels_are_the_same(
             together = bits.distances_from(asked[:number])
             alone = [bits.distances(one) for one in asked[:number]]
             np.testing.assert_array_equal(together, alone)
+
+
+def test_rows_that_are_counted_without_kernels_are_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_bits, "COUNTED_ROWS", 500)
+    numbers = np.random.default_rng(8)
+    vectors = numbers.standard_normal((2 * BLOCK_ROWS + 900, 96)).astype(np.float16)
+    stored = 2 * BLOCK_ROWS
+    blocks = np.stack([pack_signs(vectors[at : at + BLOCK_ROWS]) for at in (0, BLOCK_ROWS)])
+    rows = np.append(numbers.permutation(stored + 900), -1)
+    samples, counts = [], []
+    for use in (compiled, None):
+        monkeypatch.setattr(kernels, "COMPILED", use)
+        bits = make_sign_bits(vectors, blocks)
+        samples.append(bits.find_sample(rows))
+        distances = bits.distances_of(vectors[7].astype(np.float32), rows)
+        counts += [count_distances(distances, 96, some) for some in (samples[-1], None)]
+    assert samples[0] is not None
+    assert 300 < len(samples[0]) < 1000
+    assert rows[samples[0]].max() >= stored > rows[samples[0]].min()
+    np.testing.assert_array_equal(*samples)
+    np.testing.assert_array_equal(counts[:2], counts[2:])
+    assert counts[1].sum() == stored + 900  # the last row has no vector
+    with pytest.raises(IndexError, match="outside"):
+        compiled.sample_rows((blocks, blocks[0, :, :0]), np.array([stored]), 1, 63)
+    for kinds, at in ((96, 0), (98, 7)):
+        with pytest.raises(IndexError, match="outside"):
+            compiled.count_each(np.full(7, 97, np.uint16), np.array([at]), kinds)
 
 
 def test_estimates_without_kernels_are_the_same(

@@ -124,6 +124,32 @@ def test_lost_rows_are_looked_for_again_only_after_a_change(
     assert not len(VectorFile(tmp_path / "v.npy").find_lost_rows(rows))
 
 
+def test_vectors_are_summed_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, path = [digest(str(n)) for n in range(50_000)], tmp_path / "v.npy"
+    VectorFile(path).append(names, np.ones((50_000, 2), np.float32))
+    assert VectorFile(path).matrix().shape == (50_000, 2)
+    note = FileNote(path, "right", tmp_path / "v.hash.npy")
+    assert not note.holds()  # nothing is noted of a file that just changed
+    monkeypatch.setattr("clew.store.checked_files.time_ns", lambda: time_ns() + 10**10)
+    assert VectorFile(path).matrix().shape == (50_000, 2)
+    assert note.holds()
+    with monkeypatch.context() as unsummed:
+        unsummed.setattr(VectorFile, "_check_content", None)
+        assert VectorFile(path).matrix().shape == (50_000, 2)
+    for file, at in ((path, 128), (tmp_path / "v.hash.npy", 128 + 16)):
+        before = file.read_bytes()
+        file.write_bytes(before[:at] + bytes([before[at] ^ 8]) + before[at + 1 :])
+        assert not note.holds()
+        with pytest.raises(DamagedVectors):
+            VectorFile(path).matrix()
+        assert not note.holds()
+        file.write_bytes(before)
+    assert VectorFile(path).count_checked_rows() == 50_000
+    assert not note.holds()  # whoever verifies goes by no note
+
+
 @pytest.mark.parametrize(
     "name", one_in_three(["chunk_keys", "text_counts", "fact_entity_columns", "raw_chunks"])
 )

@@ -190,9 +190,8 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
         answer = cite_bridge(plain, await compare_rows(plain, answer))
         if mode == "open" and inner.chat("answer") is None:
             answer = _name_nothing_if_hopeless(inner, answer, other)
-        foreign = explain_other_language(answer, inner.question)
-        if mode == "open" and foreign and answer.confidence < DEFAULT_THRESHOLD:
-            answer = replace(answer, note=_join(foreign, answer.note))
+        if mode == "open" and answer.confidence < DEFAULT_THRESHOLD:
+            answer = replace(answer, note=_join(_explain_unsure(inner, answer), answer.note))
         if unclear:
             answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
     return _refuse_if_unsure(inner, answer, asked.threshold) if mode == "reject" else answer
@@ -314,6 +313,14 @@ def explain_other_language(answer: Answer, question: str) -> str:
         return ""
     found = " and ".join(dict.fromkeys(read[:2]))
     return f"the question is in {asked}, the passages found are in {found}"
+
+
+def _explain_unsure(ctx: Context, answer: Answer) -> str:
+    """Say what makes an answer that is named unsure: its language, or names no document has."""
+    foreign = explain_other_language(answer, ctx.question)
+    if foreign or answer.verdict == "refused" or answer.parts:
+        return foreign
+    return localise(ctx.question, explain_unmentioned(ctx, answer))
 
 
 def _name_nothing_if_hopeless(ctx: Context, answer: Answer, order: str = "") -> Answer:

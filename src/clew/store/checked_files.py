@@ -61,15 +61,16 @@ class CheckedFiles:
 
 
 class FileNote:
-    """A note beside one file: that something was found of all of it, as it is now."""
+    """A note beside a file: that something was found of all of it, and of others, as they are."""
 
-    def __init__(self, path: Path, found: str) -> None:
-        self._path, self._note = path, path.with_name(f"{path.name}.{found}")
+    def __init__(self, path: Path, found: str, *others: Path) -> None:
+        self._paths, self._note = (path, *others), path.with_name(f"{path.name}.{found}")
 
     def holds(self) -> bool:
-        """Whether the file is as it was when the note was written."""
+        """Whether the files are as they were when the note was written."""
         with suppress(OSError, ValueError):
-            return bool(json.loads(self._note.read_text("ascii")) == _describe_file(self._path))
+            noted = json.loads(self._note.read_text("ascii"))
+            return noted is not None and bool(noted == self.describe())
         return False
 
     def remove(self) -> None:
@@ -77,13 +78,21 @@ class FileNote:
         with suppress(OSError):
             self._note.unlink(missing_ok=True)
 
-    def write(self) -> None:
-        """Note it of the file as it is now, unless it is small or was changed just now."""
-        now = _describe_file(self._path)
-        if now is None or now[0] < _MIN_MARKED_BYTES:
+    def write(self, described: Mark | None) -> None:
+        """Note it of the files as they were before it was found out, unless they are small."""
+        if described is None or described[0] < _MIN_MARKED_BYTES:
             return
         with suppress(OSError):  # a folder that is read-only
-            _replace_json(self._note, now)
+            _replace_json(self._note, described)
+
+    def describe(self) -> Mark | None:
+        """How the files are; None if one of them is missing or was changed just now."""
+        found: Mark = []
+        for path in self._paths:
+            if (one := _describe_file(path)) is None:
+                return None
+            found += one
+        return found
 
 
 def _replace_json(path: Path, value: dict[str, Mark] | Mark) -> None:

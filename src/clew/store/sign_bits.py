@@ -99,9 +99,8 @@ class SignBits:
             counts = count_distances(distances, len(vector), self.find_sample(rows))
             return find_within(distances, find_limit(counts, most), most)
         distances = self.distances(vector)
-        step = len(rows) // max(1, len(places.sample))
-        counts = np.bincount(distances[places.sample], minlength=len(vector) + 2) * step
-        limit = find_limit(counts[: len(vector) + 1], most)
+        counts = _count_each(distances, len(vector), places.sample)
+        limit = find_limit(counts * (len(rows) // max(1, len(places.sample))), most)
         found = places.of_row[find_within(distances, limit, most)]
         others = places.others[distances[rows[places.others]] <= limit]
         return np.sort(np.concatenate([found[found >= 0], others]))
@@ -155,9 +154,13 @@ class SignBits:
         bits = (len(rows) // COUNTED_ROWS).bit_length() - 1
         if bits < 1:
             return None
-        words = np.concatenate([*(block[0] for block in self.blocks), self.tail[0]])
-        chosen = words * _MIXING >> np.uint64(_WORD_BITS - bits) == 0
-        found = np.flatnonzero((rows >= 0) & chosen[rows])
+        compiled, shift = kernels.COMPILED, _WORD_BITS - bits
+        if compiled is not None and self.blocks.flags.c_contiguous and self.tail.flags.c_contiguous:
+            found = compiled.sample_rows((self.blocks, self.tail), rows, int(_MIXING), shift)
+        else:
+            words = np.concatenate([*(block[0] for block in self.blocks), self.tail[0]])
+            chosen = words * _MIXING >> np.uint64(shift) == 0
+            found = np.flatnonzero((rows >= 0) & chosen[rows])
         # Of many rows with the same bits either all or none are chosen: then all are counted.
         usual = len(rows) >> bits
         return found if usual // 2 < len(found) < 2 * usual else None
@@ -193,9 +196,19 @@ def count_distances(
     distances: Distances, dimensions: int, sample: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     """How many rows have each distance, from 0 to the number of dimensions; by a `sample` about."""
+    step = len(distances) // max(1, len(distances if sample is None else sample))
+    return _count_each(distances, dimensions, sample) * step
+
+
+def _count_each(
+    distances: Distances, dimensions: int, sample: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """How many of a sample, or of all, have each distance; rows without a vector do not count."""
+    compiled = kernels.COMPILED
+    if compiled is not None and distances.flags.c_contiguous:
+        return compiled.count_each(distances, sample, dimensions + 2)[: dimensions + 1]
     counted = distances if sample is None else distances[sample]
-    step = len(distances) // max(1, len(counted))
-    return np.bincount(counted, minlength=dimensions + 2)[: dimensions + 1] * step
+    return np.bincount(counted, minlength=dimensions + 2)[: dimensions + 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class VectorFile:
         self._path = path
         self._hash_path = path.with_suffix(".hash.npy")
         self._full_note = FileNote(self._hash_path, "full")  # no row of it is unused
+        self._right_note = FileNote(path, "right", self._hash_path)  # all checksums are right
         self._sign_file = SignFile(path.with_suffix(".signs.npy"))
         self._ivf_file = IvfFile(path.with_suffix(".ivf"))
         self._shape_in_use = shape_in_use
@@ -142,7 +143,7 @@ class VectorFile:
         try:
             stored = self._map_rows(len(self._records))
             if stored[self._checked :].nbytes <= MAX_CHECKED_BYTES:
-                self._check_content(stored)
+                self._check_unless_noted(stored)
         except DamagedVectors:
             self._load_records()
             if self._version == version:
@@ -221,6 +222,7 @@ class VectorFile:
         """Number of rows, after checking all of both files."""
         with self._lock:
             self._full_note.remove()
+            self._right_note.remove()
             self._version, self._checked = UNREAD, 0
             self._load_records()
             stored = self._map_rows(len(self._records))
@@ -238,9 +240,10 @@ class VectorFile:
                 return rows[rows >= len(self._records)]
             if self._full_note.holds():
                 return rows[:0]
+            described = self._full_note.describe()
             if (unused := is_unused(self._records)).any():
                 return rows[(rows >= 0) & unused[rows]]
-            self._full_note.write()
+            self._full_note.write(described)
             return rows[:0]
 
     def repair(self) -> bool:
@@ -348,6 +351,17 @@ class VectorFile:
         if len(mapped) < rows:
             raise damage_error(self._path, f"{len(mapped)} vectors for {rows} hashes")
         return mapped[:rows]
+
+    def _check_unless_noted(self, mapped: Stored) -> None:
+        """Compare checksums, unless all were right before and the files are as they were then."""
+        if self._checked == len(mapped):
+            return
+        if not self._checked and self._right_note.holds():
+            self._checked = len(mapped)
+            return
+        described = None if self._checked else self._right_note.describe()
+        self._check_content(mapped)
+        self._right_note.write(described)
 
     def _check_content(self, mapped: Stored) -> None:
         """Compare the checksums of rows not checked yet."""

@@ -204,3 +204,51 @@ class Settling:
         if count < 0:
             raise IndexError(f"positions outside of {self.call.elements} elements, or lost rows")
         return room[0, :count]
+
+
+WALKS: dict[str, tuple[Any, ...]] = {  # their arguments between the graph and what is found
+    "find_mentions": (POINTER, NUMBER, POINTER, NUMBER, FLOAT),
+    "find_subjects": (POINTER, NUMBER, POINTER, NUMBER, FLOAT, NUMBER),
+    "find_owners": (POINTER, NUMBER),
+    "find_co_mentions": (POINTER, NUMBER, NUMBER),
+}
+OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
+    "score_groups": (
+        (POINTER, NUMBER, NUMBER, NUMBER, POINTER, POINTER, NUMBER, POINTER, POINTER),
+        NUMBER,
+    ),
+    "find_top": ((POINTER, POINTER, NUMBER, NUMBER, POINTER), None),
+    "take_unknown": ((POINTER, POINTER, NUMBER, POINTER), NUMBER),
+    "sum_words": ((POINTER, NUMBER, NUMBER, POINTER, POINTER), None),
+    "take_distances": (
+        (POINTER, NUMBER, POINTER, NUMBER, ctypes.c_uint16, POINTER),
+        NUMBER,
+    ),
+    "find_within": ((POINTER, NUMBER, ctypes.c_uint16, NUMBER, POINTER), NUMBER),
+    "look_up": ((POINTER, NUMBER, POINTER, POINTER), None),
+    "choose_likely": (
+        (POINTER, NUMBER, NUMBER, POINTER, POINTER, NUMBER, FLOAT, POINTER, NUMBER)
+        + (POINTER,) * 5,
+        NUMBER,
+    ),
+    "sum_totals": ((POINTER,) * 5 + (NUMBER, POINTER), None),
+    "mix_evenly": ((POINTER, POINTER, POINTER, NUMBER, POINTER), None),
+    "take_hop": ((*map(ctypes.POINTER, (WalkCall, HopCall, Led)),), NUMBER),
+    "find_between": (
+        (POINTER, NUMBER, ctypes.c_uint16, ctypes.c_uint16, NUMBER, POINTER),
+        NUMBER,
+    ),
+    "renumber": ((POINTER, NUMBER, POINTER, NUMBER, POINTER), NUMBER),
+    "find_pairs": ((POINTER, NUMBER, POINTER, POINTER, POINTER), None),
+    "raise_to_best": ((*(POINTER,) * 4, NUMBER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
+    "settle": ((POINTER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
+    "keep_highest": ((*(POINTER,) * 4, NUMBER, FLOAT, POINTER, POINTER), None),
+    "add_votes": ((*(POINTER,) * 4, NUMBER, POINTER), None),
+    "sample_rows": (
+        (POINTER, *(NUMBER,) * 3, POINTER, NUMBER, POINTER, NUMBER, ctypes.c_uint64, NUMBER)
+        + (POINTER, POINTER),
+        NUMBER,
+    ),
+    "count_each": ((POINTER, NUMBER, POINTER, NUMBER, NUMBER, POINTER), NUMBER),
+    "bisect": ((POINTER, NUMBER, NUMBER, POINTER, NUMBER, NUMBER, POINTER, POINTER), None),
+}

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from clew.kernel_calls import (
     FLOAT,
     NUMBER,
+    OTHERS,
     POINTER,
+    WALKS,
     Estimates,
     HopCall,
     Led,
@@ -34,51 +36,6 @@ LIBRARY = Path(__file__).with_name("libkernels.so")
 _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float16): "clew_dot_halves",
     np.dtype(np.float32): "clew_dot_floats",
-}
-_WALKS: dict[str, tuple[Any, ...]] = {  # their arguments between the graph and what is found
-    "find_mentions": (POINTER, NUMBER, POINTER, NUMBER, FLOAT),
-    "find_subjects": (POINTER, NUMBER, POINTER, NUMBER, FLOAT, NUMBER),
-    "find_owners": (POINTER, NUMBER),
-    "find_co_mentions": (POINTER, NUMBER, NUMBER),
-}
-_OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
-    "score_groups": (
-        (POINTER, NUMBER, NUMBER, NUMBER, POINTER, POINTER, NUMBER, POINTER, POINTER),
-        NUMBER,
-    ),
-    "find_top": ((POINTER, POINTER, NUMBER, NUMBER, POINTER), None),
-    "take_unknown": ((POINTER, POINTER, NUMBER, POINTER), NUMBER),
-    "sum_words": ((POINTER, NUMBER, NUMBER, POINTER, POINTER), None),
-    "take_distances": (
-        (POINTER, NUMBER, POINTER, NUMBER, ctypes.c_uint16, POINTER),
-        NUMBER,
-    ),
-    "find_within": ((POINTER, NUMBER, ctypes.c_uint16, NUMBER, POINTER), NUMBER),
-    "look_up": ((POINTER, NUMBER, POINTER, POINTER), None),
-    "choose_likely": (
-        (POINTER, NUMBER, NUMBER, POINTER, POINTER, NUMBER, FLOAT, POINTER, NUMBER)
-        + (POINTER,) * 5,
-        NUMBER,
-    ),
-    "sum_totals": ((POINTER,) * 5 + (NUMBER, POINTER), None),
-    "mix_evenly": ((POINTER, POINTER, POINTER, NUMBER, POINTER), None),
-    "take_hop": ((*map(ctypes.POINTER, (WalkCall, HopCall, Led)),), NUMBER),
-    "find_between": (
-        (POINTER, NUMBER, ctypes.c_uint16, ctypes.c_uint16, NUMBER, POINTER),
-        NUMBER,
-    ),
-    "renumber": ((POINTER, NUMBER, POINTER, NUMBER, POINTER), NUMBER),
-    "find_pairs": ((POINTER, NUMBER, POINTER, POINTER, POINTER), None),
-    "raise_to_best": ((*(POINTER,) * 4, NUMBER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
-    "settle": ((POINTER, POINTER, NUMBER, POINTER, POINTER), NUMBER),
-    "keep_highest": ((*(POINTER,) * 4, NUMBER, FLOAT, POINTER, POINTER), None),
-    "add_votes": ((*(POINTER,) * 4, NUMBER, POINTER), None),
-    "sample_rows": (
-        (POINTER, *(NUMBER,) * 3, POINTER, NUMBER, POINTER, NUMBER, ctypes.c_uint64, NUMBER)
-        + (POINTER, POINTER),
-        NUMBER,
-    ),
-    "count_each": ((POINTER, NUMBER, POINTER, NUMBER, NUMBER, POINTER), NUMBER),
 }
 _NO_SUCH_ROW, _NO_MEMORY = 2, -2
 
@@ -139,6 +96,7 @@ class Kernels:
     voted: Callable[..., None]
     sampled: Callable[..., int]
     counted: Callable[..., int]
+    bisected: Callable[..., None]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -185,6 +143,22 @@ class Kernels:
         if self.counted(place_of(distances), total, where, count, kinds, place_of(counts)):
             raise IndexError(f"positions outside of {total} distances, or distances above {kinds}")
         return counts
+
+    def bisect(
+        self,
+        column: NDArray[np.integer],
+        wanted: NDArray[np.int64],
+        within: tuple[NDArray[np.int64], NDArray[np.int64]],
+        *,
+        right: bool,
+    ) -> NDArray[np.int64]:
+        """Where numbers are in an ascending column, or would be, each between two places of it."""
+        first, last = (np.array(edge, np.int64) for edge in within)
+        if len(first) and not 0 <= first.min() <= last.max() <= len(column):
+            raise IndexError(f"places outside of {len(column)}")
+        held = place_of(column), column.strides[0], column.itemsize, place_of(wanted)
+        self.bisected(*held, len(wanted), right, place_of(first), place_of(last))
+        return first
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
@@ -473,8 +447,8 @@ def load_kernels(library: Path) -> Kernels | None:
     try:
         functions = ctypes.CDLL(str(library))
         pushes = [getattr(functions, f"clew_push_{name}") for name in ("seeds", "chosen", "levels")]
-        walks = {name: getattr(functions, f"clew_{name}") for name in _WALKS}
-        others = [getattr(functions, f"clew_{name}") for name in _OTHERS]
+        walks = {name: getattr(functions, f"clew_{name}") for name in WALKS}
+        others = [getattr(functions, f"clew_{name}") for name in OTHERS]
         count = functions.clew_count_signs
     except (OSError, AttributeError):
         return None
@@ -482,9 +456,9 @@ def load_kernels(library: Path) -> Kernels | None:
         push.argtypes, push.restype = (ctypes.POINTER(PushCall), *given), None
     pushes[2].restype = NUMBER
     for name, walk in walks.items():
-        walk.argtypes = (ctypes.POINTER(WalkCall), *_WALKS[name], ctypes.POINTER(Triples))
+        walk.argtypes = (ctypes.POINTER(WalkCall), *WALKS[name], ctypes.POINTER(Triples))
         walk.restype = None
-    for other, (given, result) in zip(others, _OTHERS.values(), strict=True):
+    for other, (given, result) in zip(others, OTHERS.values(), strict=True):
         other.argtypes, other.restype = given, result
     count.argtypes = (POINTER, *(NUMBER,) * 3, POINTER, NUMBER, POINTER, NUMBER)
     count.restype = None

@@ -222,3 +222,26 @@ int64_t clew_raise_to_best(const estimates *facts, const int64_t *starts, const 
         }
     return asked;
 }
+
+/* Where numbers are in an ascending column of numbers of `size` bytes, `stride` bytes apart, or
+   would be; each is looked for between two places, of which the first becomes the one found. */
+void clew_bisect(const char *column, int64_t stride, int64_t size, const int64_t *wanted,
+                 int64_t count, int64_t right, int64_t *first, int64_t *last)
+{
+    for (int64_t i = 0; i < count; i++)
+        while (first[i] < last[i]) {
+            const int64_t middle = first[i] + (last[i] - first[i]) / 2;
+            const char *held = column + middle * stride;
+            int64_t value;
+            if (size == 4) {
+                int32_t narrow;
+                memcpy(&narrow, held, sizeof narrow);
+                value = narrow;
+            } else
+                memcpy(&value, held, sizeof value);
+            if (right ? value <= wanted[i] : value < wanted[i])
+                first[i] = middle + 1;
+            else
+                last[i] = middle;
+        }
+}

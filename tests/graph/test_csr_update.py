@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.graph.csr import Ints, argsort_pairs, bisect_column, build_csr, group_equals
+from clew.graph.csr import Ints, argsort_pairs, build_csr, group_equals
 from clew.graph.csr_update import (
     GONE,
     find_moves,
@@ -15,6 +15,7 @@ from clew.graph.csr_update import (
     moves_from_places,
     update_csr,
 )
+from clew.sorted_columns import bisect_column
 from clew.splice import splice
 
 

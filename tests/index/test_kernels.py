@@ -22,6 +22,7 @@ from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.kernels import Kernels, load_kernels
 from clew.retrieve.copies import find_pairs
 from clew.retrieve.rank import top_positions
+from clew.sorted_columns import bisect_column
 from clew.store import sign_bits
 from clew.store.checksums import checksum_vectors
 from clew.store.sign_bits import BLOCK_ROWS, count_distances, make_sign_bits, pack_signs
@@ -135,6 +136,30 @@ def test_rows_that_are_counted_without_kernels_are_the_same(
     for kinds, at in ((96, 0), (98, 7)):
         with pytest.raises(IndexError, match="outside"):
             compiled.count_each(np.full(7, 97, np.uint16), np.array([at]), kinds)
+
+
+def test_places_in_columns_without_kernels_are_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(12)
+    wanted = numbers.integers(-5, 1200, 70)
+    for kind in (np.int32, np.int64):
+        table = np.sort(numbers.integers(0, 900, (500, 3)), axis=0).astype(kind)
+        first = numbers.integers(0, 400, 70)
+        within = first, first + numbers.integers(0, 100, 70)
+        found = []
+        for use in (compiled, None):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            for column in (table[:, 1], table[:0, 1], np.ascontiguousarray(table[:, 2])):
+                for right in (False, True):
+                    places = bisect_column(column, wanted, right=right)
+                    side = "right" if right else "left"
+                    np.testing.assert_array_equal(places, column.searchsorted(wanted, side))
+            found.append(bisect_column(table[:, 0], wanted, within, right=True))
+        np.testing.assert_array_equal(*found)
+        assert len({*found[0].tolist()}) > 20
+    with pytest.raises(IndexError, match="places outside of 500"):
+        compiled.bisect(table[:, 0], wanted[:1], (np.array([400]), np.array([501])), right=False)
 
 
 def test_estimates_without_kernels_are_the_same(

@@ -59,12 +59,24 @@ def test_rows_columns_and_stretches_are_those_of_the_array(data: st.DataObject) 
         found[np.array([size])]
 
 
-@given(numbers=st.lists(st.integers(0, 40)), wanted=st.lists(st.integers(-1, 41)))
-def test_places_in_an_ascending_column(numbers: list[int], wanted: list[int]) -> None:
+@given(
+    numbers=st.lists(st.integers(0, 40)),
+    wanted=st.lists(st.integers(-1, 41)),
+    cuts=st.lists(st.integers(0, 40), min_size=4, max_size=4).map(sorted),
+)
+def test_places_in_an_ascending_column(
+    numbers: list[int], wanted: list[int], cuts: list[int]
+) -> None:
     column = np.sort(np.array([*numbers, 20], np.int64))
-    half = len(column) // 2
-    edits = Edits(np.array([0, -1]), np.array([half, len(column) - half]), column[half:, None])
-    edited = EditedRows(column[:, None], edits)[:, 0]
+    # Pieces in turns from the earlier array, where others lie between them, and from the new rows.
+    bounds = np.array([0, *np.minimum(cuts, len(column)), len(column)])
+    sizes, from_new = np.diff(bounds), np.array([False, True, False, True, False])
+    own = np.repeat(from_new, sizes)
+    begins = np.where(from_new, ~np.cumsum(np.where(from_new, sizes, 0)) + sizes, bounds[:-1])
+    edits = Edits(begins, sizes, column[own][:, None])
+    base = np.where(own, 7, column)
+    edited = EditedRows(base[:, None], edits)[:, 0]
+    assert edited.tolist() == column.tolist()
     for right, side in ((False, "left"), (True, "right")):
         places = edited.bisect(np.array(wanted, np.int64), right=right)
         assert places.tolist() == np.searchsorted(column, wanted, side).tolist()  # type: ignore[call-overload]

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.sorted_columns import bisect_column
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -135,28 +137,6 @@ def argsort_pairs(first: NDArray[np.integer], second: Ints) -> Ints:
     by_second = argsort_numbers(second[again])
     order[tied] = again[by_second][argsort_numbers(run[by_second])]
     return order
-
-
-def bisect_column(
-    column: NDArray[np.integer],
-    wanted: NDArray[np.integer],
-    within: tuple[Ints, Ints] | None = None,
-    *,
-    right: bool = False,
-) -> Ints:
-    """The same as np.searchsorted for a few values, without a copy of a column of a table.
-
-    `within` says for each value between which places it is looked for.
-    """
-    first, last = within or (np.zeros(1, np.int64), np.full(1, len(column)))
-    first, last = (np.broadcast_to(edge, wanted.shape).copy() for edge in (first, last))
-    while (open_ := np.flatnonzero(first < last)).size:
-        middle = (first[open_] + last[open_]) // 2
-        held, sought = column[middle], wanted[open_]
-        before = held <= sought if right else held < sought
-        first[open_[before]] = middle[before] + 1
-        last[open_[~before]] = middle[~before]
-    return first
 
 
 def group_equals(values: NDArray[np.integer]) -> tuple[NDArray[np.integer], Ints, Ints]:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew import kernels
-from clew.graph.csr import Csr, Ints, Mask, argsort_numbers, bisect_column, isin_sorted
+from clew.graph.csr import Csr, Ints, Mask, argsort_numbers, isin_sorted
+from clew.sorted_columns import bisect_column
 from clew.splice import splice
 
 GONE = -1

@@ -9,7 +9,6 @@ from clew.graph.csr import (
     Csr,
     Ints,
     Mask,
-    bisect_column,
     build_csr,
     expand_ranges,
     isin_sorted,
@@ -19,6 +18,7 @@ from clew.graph.csr_blocks import find_positions_in_blocks
 from clew.graph.entity_resolution import find_common_entities, find_senses
 from clew.graph.parts import HERE, RunParts
 from clew.index.name_statistics import NameStatistics, make_statistics
+from clew.sorted_columns import bisect_column
 from clew.store.protocol import SENSE_STRIDE, Array, Tables
 from clew.store.resolved_entities import majority_sense
 

@@ -14,7 +14,6 @@ from clew.graph.csr import (
     Ints,
     Mask,
     argsort_pairs,
-    bisect_column,
     expand_ranges,
     find_positions,
     isin_sorted,
@@ -22,6 +21,7 @@ from clew.graph.csr import (
 )
 from clew.graph.entity_resolution import find_ambiguous_names
 from clew.out_of_core import blocks_of_groups
+from clew.sorted_columns import bisect_column
 from clew.splice import splice
 from clew.store.protocol import COLUMN_PREFIX, STATED_WEIGHT, Array, Arrays, Tables
 from clew.store.row_edits import Splice

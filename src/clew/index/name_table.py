@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from clew.graph.csr import (
     Ints,
     argsort_pairs,
-    bisect_column,
     expand_ranges,
     find_positions,
     isin_sorted,
@@ -23,6 +22,7 @@ from clew.graph.csr_update import GONE, find_places, stays
 from clew.graph.page_owners import NameTable
 from clew.index.resolution import ResolvedTables
 from clew.out_of_core import Buckets
+from clew.sorted_columns import bisect_column
 from clew.splice import splice
 from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Tables
 from clew.store.spliced_arrays import splice_rows

@@ -12,7 +12,6 @@ from clew.graph.csr import (
     Csr,
     Ints,
     argsort_numbers,
-    bisect_column,
     expand_ranges,
     row_starts,
     sorted_unique,
@@ -28,6 +27,7 @@ from clew.graph.csr_update import (
 from clew.graph.name_matching import NameTokenIndex
 from clew.index.owner_blocks import index_tokens
 from clew.index.resolution import sort_tokens
+from clew.sorted_columns import bisect_column
 from clew.store.protocol import Array, Arrays, Tables
 from clew.store.row_edits import Splice
 from clew.store.spliced_arrays import note_splice, splice_part

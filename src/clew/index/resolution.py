@@ -12,7 +12,6 @@ from clew.graph.csr import (
     Mask,
     argsort_numbers,
     argsort_pairs,
-    bisect_column,
     build_csr,
     expand_ranges,
     find_positions,
@@ -51,6 +50,7 @@ from clew.index.name_statistics import (
     sort_names,
 )
 from clew.out_of_core import blocks_of_groups
+from clew.sorted_columns import bisect_column
 from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
 from clew.text.names import FORM, HONORIFICS, TOKEN, encode_token
 

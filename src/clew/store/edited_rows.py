@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from clew.errors import DamagedArrays
+from clew.sorted_columns import bisect_pieces
 from clew.store.protocol import COLUMN_PREFIX, Array
 from clew.store.row_edits import MAX_EDITS, Edits, Splice
 from clew.store.steps import Ints
@@ -30,6 +31,7 @@ class EditedRows(NDArrayOperatorsMixin):
         """`base` is the earlier array; the edits may not renumber what is in it."""
         self._base, self._edits = base, edits
         self._ends = np.cumsum(edits.lengths)
+        self._columns: dict[int, EditedRows] = {}
         self.shape: tuple[int, ...] = (int(edits.lengths.sum()), *base.shape[1:])
         self.dtype, self.ndim = base.dtype, base.ndim
 
@@ -49,15 +51,8 @@ class EditedRows(NDArrayOperatorsMixin):
 
     def bisect(self, wanted: Array, *, right: bool = False) -> Ints:
         """Where a few numbers are in an ascending column, or would be."""
-        first = np.zeros(len(wanted), np.int64)
-        last = np.full(len(wanted), len(self))
-        while (open_ := np.flatnonzero(first < last)).size:
-            middle = (first[open_] + last[open_]) // 2
-            held, sought = self._take(middle), wanted[open_]
-            before = held <= sought if right else held < sought
-            first[open_[before]] = middle[before] + 1
-            last[open_[~before]] = middle[~before]
-        return first
+        sources = self._base, self._edits.rows
+        return bisect_pieces(sources, *self._pieces, wanted, right=right)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -103,9 +98,18 @@ class EditedRows(NDArrayOperatorsMixin):
         found.flags.writeable = False
         return found
 
+    @cached_property
+    def _pieces(self) -> tuple[tuple[Ints, Ints, Ints], Array]:
+        """Start, length and end of each piece that is not empty, and its last row."""
+        real = self._edits.lengths > 0
+        ends = self._ends[real]
+        return (self._edits.starts[real], self._edits.lengths[real], ends), self._take(ends - 1)
+
     def _take_column(self, column: int) -> "EditedRows":
-        edits = replace(self._edits, rows=self._edits.rows[:, column])
-        return EditedRows(self._base[:, column], edits)
+        if column not in self._columns:  # it is asked for again, and knows its last rows then
+            edits = replace(self._edits, rows=self._edits.rows[:, column])
+            self._columns[column] = EditedRows(self._base[:, column], edits)
+        return self._columns[column]
 
     def _take(self, wanted: Array) -> Array:
         """The rows with these numbers."""

@@ -20,6 +20,9 @@ The funnel was raised in 1960. This was not true. The pilot confirmed that the c
 The mate managed to free the cable. The winch was oiled. The hatch was oiled by the second engineer
 shortly before the long crossing to the northern islands in the spring of that cold year.
 Passengers can hire a bicycle. The galley might close in winter.
+
+Replacing the propeller needs a dock. The ferry does not carry lorries longer than 12 metres. The
+default of the heating can be changed with `FERRY_HEATING_DEFAULT`. The radio is on by default.
 """
 HELP = """# Help for passengers
 
@@ -75,6 +78,9 @@ async def ferry(open_filled: OpenFilled) -> KnowledgeBase:
         "Did the deck burn in 1952?",
         "Was the funnel raised in 1960?",
         "Will the galley close in winter?",
+        "Does the ferry replace the propeller?",
+        "Does the ferry carry lorries?",
+        "Is the heating on by default?",
     ],
 )
 async def test_what_is_not_said_to_be_so_gives_no_yes(ferry: KnowledgeBase, question: str) -> None:
@@ -90,6 +96,7 @@ async def test_what_is_not_said_to_be_so_gives_no_yes(ferry: KnowledgeBase, ques
         "Did the mate free the cable?",
         "Can passengers hire a bicycle?",
         "May passengers hire a bicycle?",
+        "Is the radio on by default?",
     ],
 )
 async def test_what_is_said_to_be_so_gives_a_yes(ferry: KnowledgeBase, question: str) -> None:

@@ -3,8 +3,9 @@
 import pytest
 from tests.conftest import stream
 
+from clew.agents.answering.asked_term import find_asked_term
 from clew.engine import KnowledgeBase
-from clew.types import Document
+from clew.types import Document, Passage
 
 SETTINGS = """# Settings of the pump
 
@@ -35,6 +36,16 @@ The options of packtool are:
 -r, --recursive
 :   Go into folders.
 """
+PROBES = """# Instruments
+
+The following probes limit how much heat a sailor of the boat may use:
+
+HEAT_MOST
+:   What a sailor at the helm may use.
+
+HEAT_LEAST
+:   What the engine uses.
+"""
 EDITORS = """# Editors
 
 | Editor | Flags |
@@ -47,6 +58,7 @@ EDITORS = """# Editors
 @pytest.fixture
 async def manual(base: KnowledgeBase) -> KnowledgeBase:
     texts = {"settings.md": SETTINGS, "packtool.md": OPTIONS, "editors.md": EDITORS}
+    texts["probes.md"] = PROBES
     found = (Document(name, text, text[2:].split("\n")[0], (name,)) for name, text in texts.items())
     await base.take(stream(found))
     return base
@@ -68,3 +80,14 @@ async def test_the_cell_that_a_question_names_is_no_answer(manual: KnowledgeBase
     answer = await manual.ask("What do I set EDITOR to for Marble Text?")
     assert "mtext -w" in answer.answer
     assert answer.candidate != "Marble Text"
+
+
+async def test_terms_are_of_the_kind_that_announces_them(manual: KnowledgeBase) -> None:
+    passage = Passage("probes", "probes.md", "Probes", 1.0, PROBES, 0, len(PROBES))
+    async with manual.store.snapshot() as now:
+        for question, term in (
+            ("Which probe is what a sailor at the helm may use?", "HEAT_MOST"),
+            ("Which sailor is at the helm?", None),
+        ):
+            found = find_asked_term(await manual.context(now, question), [passage])
+            assert (found and found.unit.short) == term

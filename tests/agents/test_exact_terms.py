@@ -108,6 +108,8 @@ def test_terms_of_a_question_and_the_cell_it_names() -> None:
     )
     assert holds_term("45", "angle: 45°") and not holds_term("45", "4.45 or 450 or 45,5")
     assert holds_term("RETRANS_TIMER", "the Retrans Timer field")
+    assert not holds_term("work_mem", "maintenance_work_mem is larger")
+    assert not holds_term("work_mem", "work_mem_limit is larger")
     row = "| Boom angle: 45° | Max load: 9.8 t | Wind limit: 12 m/s |"
     assert find_cell("What is the load at 45°?", ("45",), row) == "9.8 t"
     assert find_cell("What is it at 45°?", ("45",), row) == ""

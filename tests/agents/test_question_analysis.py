@@ -8,6 +8,14 @@ from clew.index.view import View
 from conftest import document, stream
 
 
+async def test_a_longer_name_beside_a_shorter_one_is_another(base: KnowledgeBase) -> None:
+    await base.take(stream([document("mixer", "The Norrid 4 mixes dough.", "Norrid 4")]))
+    async with base.store.snapshot() as now:
+        view = View(now.arrays, {})
+        both = find_names(view, "Which is heavier, the Norrid 4 or the Norrid 4 Pro?")
+        assert [name.removeprefix("the ") for name in both] == ["Norrid 4", "Norrid 4 Pro"]
+
+
 @pytest.mark.parametrize(
     ("question", "names"),
     [

@@ -128,6 +128,15 @@ def test_the_definition_of_what_is_asked_comes_first() -> None:
         assert ranked[0].text.startswith("-prune, --cut")
 
 
+def test_a_term_may_leave_what_it_is_part_of_to_the_title() -> None:
+    text = "TEND\n:   Feeds a stove.\n\ntender:  One who feeds stoves of the KILN.\n"
+    passage = Passage("p", "kiln.md", "KILN", 1.0, text, 0, len(text))
+    signs = QuestionSigns(
+        {"tende": 0.5, "kiln": 0.5}, asked=("tender", "kiln"), meant=frozenset(("tende", "kiln"))
+    )
+    assert rank_units(signs, [passage])[0].text.startswith("tender:")
+
+
 @pytest.mark.parametrize(
     ("question", "one"),
     [

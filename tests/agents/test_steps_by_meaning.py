@@ -32,6 +32,11 @@ The Gaia 40 cuts 40 cm. Its tank holds 1.2 litres.
 2. Brush the grass off the deck.
 3. Hang it on the wall.
 
+| Sign | Meaning | Remedy |
+|---|---|---|
+| K1 | The blade is bent | Order a new one |
+| K2 | The plug is wet | Dry it with a cloth |
+
 Never tip the mower on its left side: oil runs into the filter.
 """
 LIBRARY = """# Village library
@@ -92,6 +97,15 @@ async def test_nothing_is_quoted_behind_steps(
     answer = await base.ask(question)
     assert len(answer.citations) == 1
     assert answer.answer.startswith(first) and answer.answer.endswith(last)
+
+
+@pytest.mark.parametrize(
+    "question", ["My mower shows K2, what should I do?", "What has to be done if the plug is wet?"]
+)
+async def test_steps_yield_to_the_row_of_what_is_asked(base: KnowledgeBase, question: str) -> None:
+    answer = await base.ask(question)
+    assert answer.kind != "steps"
+    assert "Dry it with a cloth" in answer.answer
 
 
 async def test_steps_of_something_else_are_not_told_as_the_answer(base: KnowledgeBase) -> None:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from clew.agents.answering.cite_bridge import cite_bridge
 from clew.agents.answering.extractive import format_quotes
 from clew.agents.answering.finish import mark_incomplete
-from clew.agents.answering.parts import join_parts
+from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.write import make_refusal
 from clew.agents.baselines import ClosedBook
 from clew.agents.citing.support import place_citations
@@ -30,6 +30,7 @@ from clew.agents.judge import (
 from clew.agents.quote_units import add_notes, drop_repeats
 from clew.agents.relevance_gate import is_small_talk
 from clew.agents.rules.question_analysis import find_names
+from clew.agents.rules.question_context import place_context
 from clew.agents.rules.table import table_for
 from clew.agents.tables.answer import answer_from_tables
 from clew.agents.tables.in_documents import compare_rows
@@ -42,6 +43,7 @@ from clew.ingest.arrivals import read_origins
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
+from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.retrieve.wording import can_judge, judge
 from clew.store.protocol import Snapshot, Store
@@ -183,8 +185,9 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
         answer = await asked.agent(inner, asked.retrieve, mode)
         if not answer.signals and not answer.parts:  # some agents judge what they read
             answer = await judge_answer(inner, answer)
-        answer = await judge_quoted_rows(inner, answer)
-        answer = cite_bridge(inner, await compare_rows(inner, answer))
+        plain = await _leave_out_courtesy(inner)
+        answer = await judge_quoted_rows(plain, answer)
+        answer = cite_bridge(plain, await compare_rows(plain, answer))
         if mode == "open" and inner.chat("answer") is None:
             answer = _name_nothing_if_hopeless(inner, answer, other)
         if mode == "open" and answer.confidence < DEFAULT_THRESHOLD:
@@ -192,6 +195,12 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
         if unclear:
             answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
     return _refuse_if_unsure(inner, answer, asked.threshold) if mode == "reject" else answer
+
+
+async def _leave_out_courtesy(ctx: Context) -> Context:
+    """Return the context with the question as it was read, where it is one question."""
+    parts = split_questions(place_context(ctx.view, await leave_out_courtesy(ctx, ctx.question)))
+    return replace(ctx, question=parts[0]) if len(parts) == 1 else ctx
 
 
 async def _condense(ctx: Context, history: Sequence[ConversationTurn]) -> Context:

@@ -10,7 +10,6 @@ from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
     asks_value,
     describe_lacking,
-    drop_asking_words,
     find_telling,
     list_texts,
     name_home,
@@ -54,7 +53,7 @@ from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block, is_in_corpus
 from clew.agents.rules.sections_about import cut_to_section, find_headings
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import drop_asking_words, table_for
 from clew.context import Context
 from clew.index.view import View
 from clew.odds import to_log_odds

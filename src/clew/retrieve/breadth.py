@@ -52,11 +52,12 @@ _ACCOUNT_NOUNS = frozenset(
     """.split()
 )
 _ODD_PLURALS = frozenset("people men women children criteria phenomena data media feet".split())
-_DOCUMENTS = re.compile(
+DOCUMENTS = re.compile(
     r"\b(?:these|this|those|the|our|my|your|all)\s+(?:\w+\s+)?"
-    r"(?:documents?|corpus|collection|files?|pages?|texts?|papers?|articles?|notes|reports?|"
+    r"(?:documents?|docs|corpus|collection|files?|pages?|texts?|papers?|articles?|notes|reports?|"
     r"knowledge base|sources?|material|archive)\b"
 )
+"""Names what is asked as a whole: "these documents", "our knowledge base"."""
 _SAYING = re.compile(
     r"\b(?:about|covers?|covered|contains?|deals?|discuss\w*|includes?|addresse?s?|treats?)\b"
 )
@@ -111,7 +112,7 @@ def wants_breadth(question: str) -> bool:
         or (keys[0] not in _ONE_FACT and _names_summary(t))
         or _asks_for_several(keys)
         or sum(key in _ACCOUNT_NOUNS for key in keys) > 1
-        or (keys[0] == "what" and bool(_DOCUMENTS.search(said) and _SAYING.search(said)))
+        or (keys[0] == "what" and bool(DOCUMENTS.search(said) and _SAYING.search(said)))
         or any(one.search(said) for one in (_WHAT_IS_KNOWN, _DIFFERENCE, _CHANGE))
         or (said != question.lower().strip() and bool(_HEARD_ABOUT.search(said)))
     )

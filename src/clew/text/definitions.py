@@ -27,8 +27,9 @@ def find_signed_letters(text: str) -> list[str]:
 
 def holds_term(term: str, text: str) -> bool:
     """Whether a text has a term as it is, not as a part of another; `A_B` may be written "A B"."""
-    if "_" in term:
-        return f" {name_key(term)} " in f" {name_key(text)} "
+    if words := name_key(term).split() if "_" in term else ():
+        parted = r"[\W_]+".join(map(re.escape, words))
+        return re.search(rf"(?<![\w-]){parted}(?![\w-])", text, re.IGNORECASE) is not None
     text = mask_unspaced(text) if term.isascii() else text
     return re.search(rf"(?<![\w-])(?<!\d[.,]){re.escape(term)}(?![\w-]|[.,]\d)", text) is not None
 

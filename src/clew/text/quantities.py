@@ -32,6 +32,7 @@ _NUMBER = re.compile(
 # An exponent only as programs write it: "1E4" is more often a code.
 _PLAIN = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?")
 _GAPS = "  \u202f'’"
+_OF_CLOCK = re.compile(r"\d:\Z")  # "45 h" of "0:45 h" is no amount
 _WITH_UNIT = re.compile(
     rf"(?P<sign>[+−-]?)\s*(?P<before>[^\W\d_]{{3}}\s|[^\w\s.,+−-]?)\s*(?P<minus>-?)"
     rf"(?P<digits>\d(?:[\d.,{_GAPS}]*\d)?)\s*(?P<after>[^\W\d_]{{1,12}}|[^\w\s.,]|°[CF])?"
@@ -100,6 +101,8 @@ def find_amounts(text: str) -> list[tuple[int, int, Quantity]]:
     """Return every number of a text in figures, where it begins and where its unit ends."""
     found = []
     for one in _NUMBER.finditer(text):
+        if _OF_CLOCK.search(text, 0, one.start("number")) or text[one.end("number") :][:1] == ":":
+            continue
         amount = _to_quantity(one)
         end = one.end() if amount.dimension else max(one.end("number"), one.end("scale"))
         begin = one.start("money") if one["money"] else one.start("number")

@@ -15,7 +15,6 @@ from pathlib import PurePosixPath
 
 from clew.agents.answering.lacking import (
     cosine,
-    drop_asking_words,
     find_missing,
     name_home,
 )
@@ -26,6 +25,7 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.lists import wants_several
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.question_analysis import find_wanted_block
+from clew.agents.rules.table import drop_asking_words
 from clew.context import Context
 from clew.graph.csr import Ints
 from clew.retrieve.breadth import BREADTH_WORDS

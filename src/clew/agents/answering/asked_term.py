@@ -20,6 +20,7 @@ from clew.agents.reading.spans import asked_words
 from clew.agents.rules.asked_noun import find_asked_phrase
 from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.retrieve.question_shape import is_plural
 from clew.text.announced import ANNOUNCES
 from clew.text.definitions import holds_term
 from clew.text.sentences import sentence_spans
@@ -34,9 +35,14 @@ _ASKED_KIND = re.compile(
 _PLAIN = re.compile(r"[^\W\d_]?[a-z]*")  # a word that may stand in a question by chance
 # "Higher-order functions" are no orders: a compound before a noun says what sort of it is meant.
 _COMPOUND = re.compile(r"\b[^\W\d_]+(?:-[^\W\d_]+)+(?=\s+[^\W\d_])")
+_ONE_OF = re.compile(
+    r"(?P<words>(?:[\w-]+\s+){1,3})(?:(?:is|can be|may be|must be)\s+(?:one|any)\b|is\W*\Z)",
+    re.IGNORECASE,
+)
 _FORM = 0.9  # from which two words are forms of one
 _BY_TERM = 0.05  # of what its term says, before an entry that says as much
 _LEAST, _MARGIN = 0.45, 0.12  # of the question's words by rarity, and before the next entry
+_FEW, _LEAST_OF_FEW = 2, 0.6  # entries; one that has no rival has to say more
 # Confidence of a term that leads, by the share of the question it says; and of one that does not.
 _SAID_NOTHING, _SAID_ALL, _AMONG_OTHERS = 0.5, 0.95, 0.49
 _MAX_NAME_WORDS = 3  # of a title that a question may name its document by
@@ -141,7 +147,8 @@ def _choose_entry(entries: Sequence[Entry], words: Mapping[str, float]) -> Asked
     best = max(range(len(entries)), key=fits.__getitem__)
     behind = max((fit for at, fit in enumerate(fits) if at != best), default=0.0)
     share = _measure_share(words, entries[best].text)
-    leads = share >= _LEAST and fits[best] - behind >= _MARGIN
+    least = _LEAST if len(entries) >= _FEW else _LEAST_OF_FEW
+    leads = share >= least and fits[best] - behind >= _MARGIN
     terms = tuple(entry.cite().short for entry in entries)
     texts = tuple(entry.text for entry in entries)
     return AskedTerm(entries[best].cite(), share, leads, terms, texts)
@@ -185,10 +192,10 @@ def _find_entries(
         outer = passage.heading.split(CRUMB_SEPARATOR)[-1]
         for block in _find_defined(blocks):
             above = [title for start, title in headings if start < block.start][-1:] or [outer]
-            told = " ".join((*above, _find_announcement(passage.text, blocks, block)))
-            told = _COMPOUND.sub(" ", told)
+            called = split_words(_COMPOUND.sub(" ", " ".join(above)))
+            told = _COMPOUND.sub(" ", _find_announcement(passage.text, blocks, block))
             near = beside.get(block.title[0], ())
-            found.append(Entry(passage, block, frozenset((*split_words(told), *near))))
+            found.append(Entry(passage, block, frozenset((*called, *_list_kinds(told), *near))))
     return found
 
 
@@ -202,6 +209,16 @@ def _find_announcement(text: str, blocks: Sequence[Block], block: Block) -> str:
     said = text[before[0].start : before[0].end].rstrip() if before else ""
     spans = sentence_spans(said) if said.endswith(ANNOUNCES) else []
     return said[spans[-1][0] :] if spans else ""
+
+
+def _list_kinds(announcement: str) -> list[str]:
+    """Return the words of a sentence that may say what the things are that it announces.
+
+    That is a plural ("The modes are:"), or what is "one of" them; other words say what they are of.
+    """
+    one = _ONE_OF.search(announcement)
+    plurals = [word for word in split_words(announcement) if is_plural(word)]
+    return [*plurals, *(split_words(one["words"]) if one else ())]
 
 
 def _find_beside(passages: Sequence[Passage]) -> dict[str, set[str]]:

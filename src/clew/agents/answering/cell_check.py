@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from clew.agents.answering.cells import Row, find_rest, find_rows, names_concept
 from clew.agents.answering.entry_subject import is_of_other_thing
-from clew.agents.answering.lacking import cosine, drop_asking_words
+from clew.agents.answering.lacking import cosine
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import find_asked_noun, find_asked_stem
 from clew.agents.reading.lists import wants_several
 from clew.agents.reading.spans import asked_words
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import drop_asking_words, table_for
 from clew.agents.rules.table_words import load_operators
 from clew.context import Context
 from clew.text.names import STOP_WORDS

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.agents.answering.exact_terms import ExactUnit
-from clew.agents.answering.lacking import cosine, drop_asking_words
+from clew.agents.answering.lacking import cosine
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import find_asked_stem
 from clew.agents.reading.spans import asked_words
-from clew.agents.rules.table import RuleTable, table_for
+from clew.agents.rules.table import RuleTable, drop_asking_words, table_for
 from clew.context import Context
 from clew.text.definitions import holds_term
 from clew.text.names import STOP_WORDS
@@ -160,8 +160,19 @@ def _find_things(question: str, rows: Sequence[Row]) -> tuple[set[str], set[str]
     labels = {label for row in rows for label in (row.label, *(c for c, _ in row.cells[1:]))}
     things = [label for label in labels if not names_concept(table, question, label)]
     named = {label: set(_content(label)) or {label} for label in things if _fits(label, question)}
-    parts = {one for one in named if any(named[one] < other for other in named.values())}
+    parts = {
+        one
+        for one in named
+        if (longer := [other for other in named if named[one] < named[other]])
+        and not _fits(one, _leave_out(question, longer))  # "of the BX and of the BX Pro"
+    }
     return named.keys() - parts, parts
+
+
+def _leave_out(question: str, labels: Sequence[str]) -> str:
+    for label in labels:
+        question = re.sub(re.escape(label), " ", question, flags=re.IGNORECASE)
+    return question
 
 
 async def _measure_asked(ctx: Context, row: Row, thing: str, label: str) -> float:

@@ -137,8 +137,10 @@ async def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer 
 async def wants_account(ctx: Context) -> bool:
     """Whether a question wants breadth, as retrieval finds, but more surely.
 
-    Not what concerns one code, nor what asks for a number or a date.
+    Not what concerns one code, nor what asks for a number, a date, a yes or a no.
     """
+    if is_polar(ctx.question) and not wants_breadth(ctx.question):
+        return False
     codes = [term for term in find_exact_terms(ctx.question) if not _YEAR.fullmatch(term)]
     described = find_wanted_block(ctx.question) == "definition"
     if codes and (described or not wants_breadth(ctx.question)):

@@ -5,7 +5,6 @@ little. What is asked is said by the words that are rare there, by options and n
 kind of answer: the value of a setting, or what a term means.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,15 +14,14 @@ from clew.agents.answering.exact_terms import (
     measure_exact,
     misses_value,
 )
-from clew.agents.answering.units import STEM, stem_words, weigh_words
+from clew.agents.answering.units import ONE_OF_MANY, STEM, opens_with, stem_words, weigh_words
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.question_analysis import find_wanted_block
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import ASKS_MEANING, drop_asking_words
 from clew.context import Context
 from clew.llm.embed import Vectors
 from clew.retrieve.question import strip_courtesy
 from clew.text.definitions import defines_term
-from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, find_headings
 from clew.text.unicode import UNSPACED_CHAR, split_words
 from clew.types import Citation, Passage
@@ -34,18 +32,13 @@ _NEAR_CHARS = 300  # characters of a quote that are compared with the question
 _NEARLY = 0.95  # of the weight of the rarest word: as rare
 _MAX_TERM = 3  # words of a term whose meaning is asked for
 _LEAST_STEM = 4  # letters of a word of which others may be forms
-_ASKS_MEANING = re.compile(
-    r"\b(?:means?|meant|meaning|definition|defined?|describe|explain)\b", re.IGNORECASE
-)
-_ONE_OF_MANY = re.compile(r"\b(?:is|are|was|were|does|do) the\b", re.IGNORECASE)
-_ARTICLES = frozenset("a an the der die das ein eine le la les un une el los las una".split())
 
 
 def asks_value(question: str) -> bool:
     """Whether what begins like a question for a meaning asks for one of many things: "is the"."""
-    if find_wanted_block(question) != "definition" or _ASKS_MEANING.search(question):
+    if find_wanted_block(question) != "definition" or ASKS_MEANING.search(question):
         return False
-    return _ONE_OF_MANY.search(question) is not None
+    return ONE_OF_MANY.search(question) is not None
 
 
 async def describe_lacking(
@@ -153,13 +146,6 @@ def list_texts(quotes: Sequence[Citation]) -> list[str]:
     ]
 
 
-def drop_asking_words(question: str) -> str:
-    """Return a question without what says that it asks: "how long", "mean"."""
-    for _, words in table_for(question).asks:
-        question = words.sub(" ", question)
-    return _ASKS_MEANING.sub(" ", question)
-
-
 def _is_said(stem: str, said: frozenset[str]) -> bool:
     """Whether a word, or a longer one that begins with it, is among those that are said."""
     if stem in said:
@@ -175,13 +161,13 @@ def _is_defined(question: str, quotes: Sequence[Citation], homes: Sequence[str])
             return True
         rest = asked - stem_words(" ".join(terms))  # "What does P30 cost?" asks for no meaning
         return bool(rest) and any(_tells_all(terms, rest, one.quote) for one in quotes)
-    one = _ONE_OF_MANY.search(question) is None
+    one = ONE_OF_MANY.search(question) is None
     if not one or not 0 < len(asked) <= _MAX_TERM or UNSPACED_CHAR.search(question):
         return True  # a value or more than a term, or words that are not known apart
     # "What is a beacon in N?": that it speaks of N is said by the title.
     rests = [asked - stem_words(home) for home in homes]
     return any(
-        not rest or _opens_with(rest, one.quote) for rest, one in zip(rests, quotes, strict=True)
+        not rest or opens_with(rest, one.quote) for rest, one in zip(rests, quotes, strict=True)
     )
 
 
@@ -189,13 +175,3 @@ def _tells_all(terms: Sequence[str], rest: frozenset[str], quote: str) -> bool:
     """Whether a quote has all of these terms, and the other words beside them."""
     said = stem_words(quote)
     return measure_exact(terms, quote) == 1 and all(_is_said(stem, said) for stem in rest)
-
-
-def _opens_with(asked: frozenset[str], quote: str) -> bool:
-    """Whether a sentence or a line begins with all of these words."""
-    spans = [quote[start:end] for start, end in sentence_spans(quote)]
-    for part in (*spans, *re.split(r"[\n|]", quote)):
-        words = [word for word in split_words(part[:200]) if word not in _ARTICLES]
-        if asked <= stem_words(" ".join(words[: len(asked) + 1])):
-            return True
-    return False

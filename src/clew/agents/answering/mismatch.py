@@ -7,7 +7,7 @@ the value of another row, the steps of another task. Then no share of words make
 from collections.abc import Sequence
 
 from clew.agents.answering.cells import find_asked_cell, lies_in_rows
-from clew.agents.answering.lacking import drop_asking_words, name_home
+from clew.agents.answering.lacking import name_home
 from clew.agents.answering.lookalikes import is_of_lookalike
 from clew.agents.answering.unsaid import (
     find_role,
@@ -28,7 +28,7 @@ from clew.agents.reading.directed import has_exchanged_sides
 from clew.agents.reading.spans import answer_key, asked_words
 from clew.agents.reading.values import tells_other_end
 from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import drop_asking_words, table_for
 from clew.context import Context
 from clew.retrieve.question import strip_courtesy, tidy_question
 from clew.text.announced import ANNOUNCES

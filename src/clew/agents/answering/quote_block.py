@@ -170,8 +170,14 @@ def find_blocks(passage: Passage) -> Iterator[Block]:
         spans.append((at, at + len(line), line))
         at += len(line)
     run: list[int] = []
+    kind = _ITEM
     for number, (_, _, line) in enumerate([*spans, (at, at, "end")]):
-        if _ITEM.match(line) or _ROW.match(line):
+        if found := _ITEM.match(line) or _ROW.match(line):
+            if run and found.re is not kind and _ends_list(line):
+                if len(run) >= _MIN_ITEMS:
+                    yield _make_block(passage, spans, run, number)
+                run = []
+            kind = found.re
             run.append(number)
         elif run and (not line.strip() or line[:1] in " \t"):
             continue
@@ -179,6 +185,11 @@ def find_blocks(passage: Passage) -> Iterator[Block]:
             if len(run) >= _MIN_ITEMS:
                 yield _make_block(passage, spans, run, number)
             run = []
+
+
+def _ends_list(line: str) -> bool:
+    """Whether a row or an item that is not indented ends a list of the other kind."""
+    return line[:1] not in " \t"
 
 
 def _find_definitions(passage: Passage) -> Iterator[Block]:

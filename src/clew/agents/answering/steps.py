@@ -9,6 +9,7 @@ and with its items; how near the best is, and how much nearer than the next, tel
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from clew.agents.answering.exact_terms import find_exact_terms
 from clew.agents.answering.quote_block import Block, asks_passive, find_blocks, is_table
 from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_told, weigh_words
 from clew.agents.citing.support import SupportSpan, make_citation
@@ -17,6 +18,8 @@ from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.wording import can_judge, judge
+from clew.text.definitions import holds_term
+from clew.text.places import find_units
 from clew.text.structure import CRUMB_SEPARATOR, find_headings
 from clew.text.word_forms import question_language
 from clew.types import Citation, Found, Passage
@@ -29,6 +32,7 @@ _LIKELY, _POSSIBLE = 0.5, 0.05  # least probability by the model alone, and wher
 _ITEMS = 0.5  # how much the nearest item counts beside what announces the steps
 _MOST = 40  # lists that are compared
 _MOST_AHEAD, _ALONE = 0.2, 0.05  # lead over the next list that counts, and of the only list
+_MORE = 0.15  # of a question's weight, that another unit says beyond the steps
 _UNSAID = 0.45  # probability at most where neither steps nor announcement say a word of a question
 
 
@@ -85,6 +89,8 @@ async def choose_steps(
     }
     chance = (await load_models(ctx.key_values))[MODEL](signals)
     if not _says_all(ctx, best):
+        if _is_said_elsewhere(ctx, best, passages):
+            return None
         chance = min(chance, _UNSAID)
     if chance < LEAST:
         return None
@@ -128,6 +134,28 @@ def _nearest_item(block: Block, cosines: Mapping[str, Sequence[Valued]]) -> floa
         if block.start <= start and end <= block.end and cosine > -1
     ]
     return max(inside, default=0.0)
+
+
+def _is_said_elsewhere(ctx: Context, best: _Near, passages: Sequence[Passage]) -> bool:
+    """Whether a row, an entry or a paragraph says more of a question than the steps do.
+
+    "What should I do if E12 is shown?" is told by the row of E12. "How do I swap the oil?" wants
+    steps in whatever words, but for its codes.
+    """
+    steps = f"{best.announced} {best.block.text}"
+    lacking = [code for code in find_exact_terms(ctx.question) if not holds_term(code, steps)]
+    if lacking and any(holds_term(lacking[0], one.text) for one in passages):
+        return True
+    if find_wanted_block(ctx.question) == MODEL or asks_passive(ctx.question):
+        return False
+    told, known = weigh_told(ctx.view, ctx.question, steps, passages)
+    units = (
+        " ".join((one.title, one.heading, *unit.section, unit.quote(one.text)))
+        for one in passages
+        for unit in find_units(one.text, doc=one.doc)
+    )
+    said = max((weigh_told(ctx.view, ctx.question, u, passages)[0] for u in units), default=0.0)
+    return said - told > _MORE * known
 
 
 def _says_all(ctx: Context, best: _Near) -> bool:

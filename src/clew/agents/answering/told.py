@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clew.agents.answering.lacking import (
-    drop_asking_words,
     find_missing,
     find_unsaid,
     name_home,
@@ -23,7 +22,7 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.choose import find_asked_noun
 from clew.agents.reading.restrictions import is_short
 from clew.agents.reading.spans import Reading, answer_key, asked_words, read_passages, same_answer
-from clew.agents.rules.table import cut_asking_words, table_for
+from clew.agents.rules.table import cut_asking_words, drop_asking_words, table_for
 from clew.context import Context
 from clew.text.quantities import parse_quantity
 from clew.text.unicode import split_words

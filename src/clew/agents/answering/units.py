@@ -7,6 +7,7 @@ what the span reader reads in it.
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +20,15 @@ from clew.agents.reading.denied import asks_denied, denies_other
 from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
 from clew.agents.reading.spans import Reading, asked_words, read_passages
 from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
-from clew.agents.rules.table import cut_asking_words, table_for
+from clew.agents.rules.table import cut_asking_words, drop_asking_words, table_for
 from clew.context import Context
 from clew.index.view import View
+from clew.retrieve.question import strip_courtesy
 from clew.text.definitions import defines_term
 from clew.text.language import is_chinese
 from clew.text.name_spans import blank_particles
 from clew.text.places import MAX_UNIT_CHARS, Unit, find_units
+from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import split_words
 from clew.text.word_forms import is_function_word
@@ -46,6 +49,12 @@ _ACTS = 0.2  # for a definition that begins with the action asked about
 _DENIED = 1.0  # off a definition that denies what another term does
 _ASKED_KIND = 0.15  # for a number where one is asked for
 _KNOWN_SCRIPT = 0.5  # share of the question that the embedder knows, for meaning to count
+_ARTICLES = frozenset("a an the der die das ein eine le la les un une el los las una".split())
+ONE_OF_MANY = re.compile(r"\b(?:is|are|was|were|does|do) the\b", re.IGNORECASE)
+"""A question that asks for one thing of another, and for no meaning: "what is the port"."""
+_OPENS = 0.4  # for what begins with the term whose meaning is asked for
+_MOST_MEANT = 4  # words of such a term, with what it is part of
+_BY_FORM = 0.3  # of the definition of a word that only begins like one of the question
 _ALIKE = 0.9  # share of words from which two units say the same
 _MAX_LOGIT = 6.0  # of the span reader, or of the scorer
 _JUDGED = 12  # spans that the scorer compares with the question
@@ -92,6 +101,10 @@ class QuestionSigns:
 
     words: Mapping[str, float]
     """The beginnings of its words, each with its share."""
+    asked: tuple[str, ...] = ()
+    """Its words as they are."""
+    meant: frozenset[str] = frozenset()
+    """The beginnings of the words of the term whose meaning is asked for."""
     number: bool = False
     """Whether a number or a date is asked for."""
     near: Mapping[str, Sequence[Valued]] = field(default_factory=dict)
@@ -113,10 +126,12 @@ class QuestionSigns:
         """Return how well a unit fits, without the rank of its passage."""
         text = unit.quote(passage.text)
         said = stem_words(text)
-        over = (passage.title, passage.heading, *unit.section, unit.announced)
-        about = stem_words(" ".join(over)) - said
+        above = (passage.title, passage.heading, *unit.section, unit.announced)
+        about = stem_words(" ".join(above)) - said
         score = _WORDS * self._share(said) + _HEADINGS * self._share(about)
-        score += _TERM * max(map(self._name, unit.term.split(",")))
+        over = stem_words(f"{passage.title} {passage.heading}")
+        score += _TERM * max(self._name(term, over) for term in unit.term.split(","))
+        score += _OPENS * self._opens(text, over)
         score += _SECTION * self._name_section(passage, unit)
         score += _MEANING * self.meaning * _best(self.near.get(passage.id, ()), unit, 0.0)
         score += _READ * _squash(_best(self.read.get(passage.id, ()), unit, -_MAX_LOGIT))
@@ -134,11 +149,23 @@ class QuestionSigns:
         text = " ".join((unit.quote(passage.text), passage.title, passage.heading, *unit.section))
         return self._share(stem_words(text)) > 0
 
-    def _name(self, term: str) -> float:
-        """Return the share of a term that the question names; an option without its values."""
+    def _name(self, term: str, over: frozenset[str]) -> float:
+        """Return the share of the question that names a term; an option without its values.
+
+        What the term is part of may be said by the page alone: "a watcher in SLTP".
+        """
         first = term.split(maxsplit=1)[0] if term.lstrip().startswith("-") else term
-        named = stem_words(first.split("=")[0])
-        return self._share(named) if named <= self.words.keys() else 0.0
+        first = first.split("=")[0]
+        named = stem_words(first)
+        fits = bool(named) and named <= self.words.keys()
+        # "WATCH" and "watcher" begin alike, and may be two terms.
+        exact = not self.asked or {*split_words(first)} <= {*self.asked}
+        return self._share(named | over) * (1.0 if exact else _BY_FORM) if fits else 0.0
+
+    def _opens(self, text: str, over: frozenset[str]) -> bool:
+        """Whether a text begins with the term whose meaning is asked for, as its meaning would."""
+        rest = self.meant - over
+        return bool(rest) and opens_with(rest, text[: sentence_spans(text)[0][1]])
 
     def _acts(self, unit: Unit) -> bool:
         """Whether a definition begins with what the question asks how to do: "-h: Put mail …"."""
@@ -201,6 +228,16 @@ def stem_words(text: str) -> frozenset[str]:
     return frozenset(word[:STEM] for word in split_words(text))
 
 
+def opens_with(asked: frozenset[str], quote: str) -> bool:
+    """Whether a sentence or a line begins with all of these words."""
+    spans = [quote[start:end] for start, end in sentence_spans(quote)]
+    for part in (*spans, *re.split(r"[\n|]", quote)):
+        words = [word for word in split_words(part[:200]) if word not in _ARTICLES]
+        if asked <= stem_words(" ".join(words[: len(asked) + 1])):
+            return True
+    return False
+
+
 def weigh_told(
     view: View, question: str, said: str, passages: Sequence[Passage]
 ) -> tuple[float, float]:
@@ -248,7 +285,9 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
         read[one.passage.id].append((one.start, one.end, score))
     kind = table_for(ctx.question).find_answer_kind(ctx.question)
     return QuestionSigns(
-        words=weigh_words(ctx.view, ctx.question),
+        words=weigh_words(ctx.view, drop_asking_words(ctx.question)),
+        meant=_find_meant(ctx.question),
+        asked=tuple(split_words(ctx.question)),
         number=kind in ("number", "date"),
         near=await find_cosines(ctx, found, {p.id: p.start for p in some}),
         read=read,
@@ -258,6 +297,13 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
         meaning=ctx.meaning(),
         by_words=is_chinese(ctx.question) or ctx.meaning() < _KNOWN_SCRIPT,
     )
+
+
+def _find_meant(question: str) -> frozenset[str]:
+    """Return the beginnings of the words of a term whose meaning is asked for; none of a value."""
+    asks = find_wanted_block(question) == "definition" and not ONE_OF_MANY.search(question)
+    words = asked_words(drop_asking_words(strip_courtesy(question))) if asks else []
+    return stem_words(" ".join(words)) if len(words) <= _MOST_MEANT else frozenset()
 
 
 def _find_action(question: str) -> str:

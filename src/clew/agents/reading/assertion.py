@@ -44,7 +44,8 @@ _ANSWERING = {
     "future": frozenset("will would shall is are do does can may".split()),
     "doubtful": frozenset("would might could".split()),
 }
-_ABILITY = frozenset("is are do does".split())  # "Does it hold" is answered by "it can hold"
+_ABILITY = frozenset(("do", "does"))  # "Does it hold" is answered by "it can hold"
+_GERUND = re.compile(r"\W*(?P<word>[^\W\d_]+ing)\b", re.IGNORECASE)
 
 
 def asserts(
@@ -58,6 +59,8 @@ def asserts(
     if not places:
         return True
     kinds, start, end = table.assertion, min(places), max(places)
+    if _begins_with_deed(question, sentence, words, stem):
+        return False
     if _is_conditional(question, sentence, table) or _is_hedged(question, sentence, table):
         return False
     if _hangs_on_verb(question, sentence, start, table):
@@ -72,6 +75,13 @@ def asserts(
         _is_open_infinitive(question, sentence, m, words, table, stem)
         for m in _INFINITIVE.finditer(sentence)
     )
+
+
+def _begins_with_deed(question: str, sentence: str, words: Collection[str], stem: Stem) -> bool:
+    """Whether a sentence only names what is asked about as done: "Restoring it needs the key"."""
+    found = _GERUND.match(sentence)
+    word = found["word"].lower() if found else ""
+    return bool(word) and stem(word) in words and word not in split_words(question)
 
 
 def _modals_before(sentence: str, start: int, modals: re.Pattern[str]) -> Iterator[re.Match[str]]:

@@ -33,6 +33,7 @@ from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans, find_wanted_block
 from clew.agents.rules.table import RuleTable, table_for
 from clew.context import Context
+from clew.text.code_names import find_sure_names
 from clew.text.names import name_key
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
@@ -69,6 +70,14 @@ _RESTRICTED = re.compile(
     r"|(?:if|when|unless)\s+(?P<case>[^,;]+),",
     re.IGNORECASE,
 )
+# "It does not support joins of more than 64 tables": it may support others.
+_LIMITED = re.compile(
+    r"(?:\b(?:not|never|cannot)|n['’]t)\s+(?:\w+\s+){2,4}?(?:containing|having|exceeding|that|which|"
+    r"who|whose|(?:of\s+|with\s+)?(?:more|less|fewer|larger|longer|older|younger|smaller)\s+than|"
+    r"over|above|beyond)\s+(?P<of>[^,;.]+)",
+    re.IGNORECASE,
+)
+_STATE = re.compile(r"\s(?P<word>on|off|up|down)(?=\s+by\s+default\b|\W*\Z)", re.IGNORECASE)
 _COMPARES = re.compile(r"\b(?:same|both)\b", re.IGNORECASE)
 _MAIN_END = re.compile(r"[;:.]\s|[;:.]\Z|\s+because\b")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
@@ -118,6 +127,8 @@ def parse_claim(ctx: Context, question: str) -> Claim | None:
     plain = [word for word in said if word not in known and word not in numbers]
     if not plain and not numbers and len(names) < 2:
         return None
+    if (state := _STATE.search(text)) is not None:
+        plain.append(state["word"].lower())
     last = max((*names, *numbers, *plain), key=lambda one: text.lower().rfind(one.lower()))
     words = frozenset(map(cut_ending, plain))
     return Claim(text, tuple(names), words, numbers, last, is_negated(drop_without(text)))
@@ -189,8 +200,12 @@ def _is_of_some(claim: Claim, sentence: str) -> bool:
     """Whether a sentence denies it of some things or in a case: "An item that … cannot be …"."""
     found = _RESTRICTED.match(sentence.strip())
     restricted = (found["of"] or found["case"]) if found else ""
-    said = {cut_ending(word) for word in asked_words(restricted)}
-    return bool(said) and not said & claim.words
+    limited = _LIMITED.search(sentence)
+    for part in filter(None, (restricted, limited and limited["of"])):
+        said = {cut_ending(word) for word in asked_words(part)}
+        if said and not said & claim.words:
+            return True
+    return False
 
 
 def _is_apart(claim: Claim, sentence: str) -> bool:
@@ -358,7 +373,12 @@ def _repeats(sentence: str, quantifier: str, word: str) -> bool:
 
 
 def _has_words(claim: Claim, sentence: str) -> bool:
-    return claim.words <= {cut_ending(word) for word in split_words(sentence)}
+    """Whether a sentence has the words of a claim, not as parts of a code alone."""
+    plain = sentence
+    for code in find_sure_names(sentence):
+        if code.name not in claim.text:
+            plain = plain.replace(code.name, " ")
+    return claim.words <= {cut_ending(word) for word in split_words(plain)}
 
 
 def _is_about(claim: Claim, passage: Passage, sentence: str) -> bool:

@@ -35,6 +35,7 @@ _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
     "born die died name named last first".split()
 )
 _TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
+_WHOLE_NUMBER = re.compile(r"\d+(?:[.,:]\d+)+")
 _WRAP = re.compile(r"\s*\n\s*|\s{3,}")  # where a line is wrapped, or a column begins
 _MAX_SIGNS = 2
 _SIGNS = re.compile(rf"(?:\A|[\s(\[{{\"'“‘«`])([-+±$€£@%~./\\]{{1,{_MAX_SIGNS}}})\Z")
@@ -230,7 +231,8 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
     """Return the spans that are short enough for an answer, without marks at their ends."""
     readings = []
     for span in found:
-        kept = keep_in_sentence(passage.text, span.start, span.end)
+        whole = widen_to_number(passage.text, span.start, span.end)
+        kept = keep_in_sentence(passage.text, *whole)
         start, end = trim_span(passage.text, *keep_in_cell(question, passage.text, *kept))
         start, end = keep_in_line(passage.text, start, end)
         start = take_signs(passage.text, start)
@@ -243,6 +245,19 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
             text = _WRAP.sub(" ", passage.text[start:end])
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
+
+
+def widen_to_number(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span that cuts no number in two: "65" of "65,536", "45 h" of "0:45 h"."""
+    first = text.rfind("\n", 0, start) + 1
+    for number in _WHOLE_NUMBER.finditer(text, first, min(len(text), end + _MAX_SPAN_CHARS)):
+        if number.start() < start < number.end():
+            start = number.start()
+        if number.start() < end < number.end():
+            end = number.end()
+        if number.start() >= end:
+            break
+    return start, end
 
 
 def end_before_predicate(text: str, start: int, end: int) -> int:

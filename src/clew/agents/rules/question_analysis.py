@@ -46,6 +46,8 @@ def _search_name_spans(view: View, question: str) -> Spans:
     t = tokenize(question)
     known = [(link.first, link.last) for link in link_names(view, question, t)]
     runs = []
+    keys = [t.keys[slice(*span)] for span in known]
+    twice = {span for span, key in zip(known, keys, strict=True) if keys.count(key) > 1}
     starts = {bisect_left(t.starts, start) for start, _ in sentence_spans(question)}
     for first, last in find_capitalised_runs(question, t, starts):
         while first < last and first in starts and t.keys[first] in OPENING_WORDS:
@@ -56,7 +58,11 @@ def _search_name_spans(view: View, question: str) -> Spans:
             not is_uninformative(t, first, last)
             and not _is_sentence_capital(question, t, (first, last), starts)
             and not any(
-                a < last and first < b and _covers_run((a, b), (first, last)) for a, b in known
+                a < last
+                and first < b
+                and _covers_run((a, b), (first, last))
+                and not ((a, b) in twice and b < last)  # "BX Pro" beside "BX"
+                for a, b in known
             )
         ):
             runs.append((first, last))

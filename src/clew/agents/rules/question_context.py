@@ -10,10 +10,14 @@ import re
 from clew.agents.rules.question_analysis import is_in_corpus
 from clew.agents.rules.table import table_for
 from clew.index.view import View
+from clew.retrieve.breadth import DOCUMENTS
 from clew.text.word_forms import question_language
 
 _PREPOSITIONS = "in|on|with|for|at|by|under|within|inside|using|during|from"
-_CLAUSE = re.compile(rf"\W*(?P<word>{_PREPOSITIONS})\s+(?P<said>[^,?;:]+),\s+(?P<rest>\S.*)", re.I)
+_CLAUSE = re.compile(
+    rf"\W*(?P<word>{_PREPOSITIONS}|according to|as per)\s+(?P<said>[^,?;:]+),\s+(?P<rest>\S.*)",
+    re.I,
+)
 _LABEL = re.compile(r"\W*(?P<said>[^\s,?;:]+(?: [^\s,?;:]+){0,3}):\s+(?P<rest>\S.*)")
 _BESIDE = re.compile(rf"(?:(?:{_PREPOSITIONS}|to|into|of)\s+)?", re.IGNORECASE)
 _ASKER = re.compile(
@@ -56,6 +60,8 @@ def _place(question: str, word: str, said: str, rest: str) -> str:
     if asks is None or clause or len(said.split()) > _MOST_WORDS or _REFERRING.search(rest):
         return question
     body = rest.rstrip(" ?")
+    if DOCUMENTS.fullmatch(said.strip().lower()):  # all answers are from them
+        return f"{body[:1].upper()}{body[1:]}?"
     if "?" in body or "," in body:
         return question
     return f"{body[:1].upper()}{body[1:]} {word} {said.strip()}?"

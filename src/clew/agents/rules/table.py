@@ -13,6 +13,10 @@ from clew.text.unicode import UNSPACED_CHAR
 from clew.text.word_forms import question_language
 
 _LANGUAGES = ("en", "zh", "de", "fr", "es", "ru", "ar", "ja")
+ASKS_MEANING = re.compile(
+    r"\b(?:means?|meant|meaning|definition|defined?|describe|explain)\b", re.IGNORECASE
+)
+"""English words that ask for a meaning."""
 _PARTICLES = re.compile(
     "请问|请?告诉我|我想知道|麻烦|[的了是我你要在有和与及吗呢们]"
 )  # of Chinese, which say nothing alone
@@ -241,6 +245,13 @@ def cut_asking_words(question: str) -> str:
     for words in (*(words for _, words in table.blocks), table.question_words):
         question = words.sub(" ", question)
     return _PARTICLES.sub(" ", question)
+
+
+def drop_asking_words(question: str) -> str:
+    """Return a question without what says that it asks: "how long", "mean"."""
+    for _, words in table_for(question).asks:
+        question = words.sub(" ", question)
+    return ASKS_MEANING.sub(" ", question)
 
 
 def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:

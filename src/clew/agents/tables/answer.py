@@ -16,12 +16,15 @@ from clew.agents.tables.differences import (
     denies,
     list_column_differences,
     list_products,
+    multiply_price,
     subtract,
     turn_to_check,
 )
 from clew.agents.tables.explained import (
     adds_unsaid,
+    counts_unasked,
     is_of_nothing,
+    leaves_column,
     may_be_anothers,
     passes_over_deed,
     ranks_unasked,
@@ -37,7 +40,7 @@ from clew.agents.tables.meanings import Senses, load_senses
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import are_unfinished, load_tables
-from clew.agents.tables.run import TableResult, find_answer, find_rows, group_filters
+from clew.agents.tables.run import MULTIPLIED, TableResult, find_answer, find_rows, group_filters
 from clew.agents.tables.said import Said
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
@@ -87,6 +90,7 @@ async def _find_best(ctx: Context, tables: Sequence[Table], judged: bool) -> Com
         return None
     if ctx.can_score("en") and is_of_nothing(ctx.question, best.query):
         return None
+    best = _multiply_price(ctx.question, best)
     if await _is_doubtful(ctx, tables, best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
     return await _tell_counts(ctx, _tell_measure(ctx.question, best))
@@ -114,6 +118,8 @@ async def _tell_counts(ctx: Context, told: ComputedAnswer) -> ComputedAnswer:
 async def _is_doubtful(ctx: Context, tables: Sequence[Table], told: ComputedAnswer) -> bool:
     """Whether a reading leaves out, adds or contradicts what the question says."""
     question, query = ctx.question, told.query
+    if leaves_column(question, query, tables) or counts_unasked(question, query):
+        return True
     if lacks_money(question, query) or _contradicts_itself(told) or ranks_unasked(question, query):
         return True
     if not ctx.can_score("en"):
@@ -187,6 +193,16 @@ def find_product(question: str, tables: Sequence[Table]) -> ComputedAnswer | Non
         if (result := find_answer(query)) is not None:
             return ComputedAnswer(query, result, _SAID if is_whole else _UNSURE)
     return None
+
+
+def _multiply_price(question: str, told: ComputedAnswer) -> ComputedAnswer:
+    """Return a sum of prices with each times its quantity; surely only of prices of one."""
+    found = multiply_price(question, told.query)
+    result = find_answer(found[0]) if found is not None else None
+    if found is None or result is None:
+        return told
+    confidence = told.confidence if found[1] else min(told.confidence, _UNSURE)
+    return ComputedAnswer(found[0], result, confidence)
 
 
 def _subtract_columns(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer | None:
@@ -356,6 +372,7 @@ async def _fetch_rows(ctx: Context, table: Table, rows: Sequence[int]) -> list[P
 def describe_query(query: Query) -> str:
     """Describe a query in a few words: what is computed, where."""
     of = query.measure or ", ".join(query.targets) or "rows"
+    of += f" times {query.second}" if query.second and query.wants in MULTIPLIED else ""
     what = {
         "count": "number of rows",
         "distinct": f"number of different {of}",

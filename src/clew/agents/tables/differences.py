@@ -16,7 +16,7 @@ from clew.agents.tables.column_pairs import make_differences, name_columns
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import list_filters
 from clew.agents.tables.reading import Query
-from clew.agents.tables.run import run_query
+from clew.agents.tables.run import MULTIPLIED, run_query
 
 DIFFERENCES = ("difference", "ratio")  # of two rows, or of two columns
 _MORE_THAN = re.compile(
@@ -24,6 +24,7 @@ _MORE_THAN = re.compile(
     r"(?P<verb>is|are|was|were|do|does|did|has|have|had) (?P<who>.+?) than (?P<other>.+)",
     re.IGNORECASE,
 )
+_OF_ONE = frozenset("unit per each single".split())
 _ROWS = frozenset("row item good product thing entry record value each every".split())
 
 
@@ -114,3 +115,28 @@ def _is_said(asked: Asked, table: Table, taken: set[int]) -> bool:
         at in taken or word.fold in asked.fillers or any(is_same_word(word.fold, o) for o in rows)
         for at, word in enumerate(asked.words)
     )
+
+
+def multiply_price(question: str, query: Query) -> tuple[Query, bool] | None:
+    """Return a sum of prices as one of prices times the only quantity of a row.
+
+    And whether the column says that it has the price of one. None where no row has a quantity, or
+    the question names the prices themselves.
+    """
+    adds = query.wants in MULTIPLIED and query.aggregate == "sum"
+    if not adds or query.second or not query.measure:
+        return None
+    concepts, columns = load_operators().concepts_of, query.table.columns
+    words = columns[query.measure].words
+    asked = [word.fold for word in Asked(question).words]
+    named = all(any(is_same_word(word, own) for word in asked) for own in words)
+    if named or not any("price" in concepts(own) for own in words):
+        return None
+    counts = [
+        name
+        for name, one in columns.items()
+        if one.is_quantity and any("quantity" in concepts(own) for own in one.words)
+        if not any("price" in concepts(own) for own in one.words)
+    ]
+    of_one = any("quantity" in concepts(own) or own in _OF_ONE for own in words)
+    return (replace(query, second=counts[0]), of_one) if len(counts) == 1 else None

@@ -22,6 +22,7 @@ _KINDS = (
 
 _RANKING = ("superlatives", "degrees", "ordinals", "limits", "orders", "comparisons", "aggregates")
 _PASSIVE = ("was", "were", "been", "being", "is", "are", "get", "got")
+_LEAST_LETTERS = 4  # of a name of a column that is no word of another kind
 _LEAST_OF_VALUE = 0.5  # cosine of a word with a value that it may mean
 _LEAST_OF_DEED = 0.45  # cosine of a verb with what a query is made of, if that explains it
 
@@ -64,6 +65,18 @@ def ranks_unasked(question: str, query: Query) -> bool:
         return False
     folds = [word.fold for word in words]
     return not any(operators.degree_of(fold, end) for fold in folds for end in ("er", "est"))
+
+
+def counts_unasked(question: str, query: Query) -> bool:
+    """Whether a query tells how many rows each group has, and no word asks for a number or groups.
+
+    "List everyone in Product" wants names.
+    """
+    if query.wants != "groups" or query.aggregate:
+        return False
+    operators, words = load_operators(), Asked(question).words
+    counts = any(meaning == "count" for _, _, meaning in operators.find("asks", words))
+    return not counts and not any(operators.find("groupings", words))
 
 
 def adds_unsaid(question: str, query: Query) -> bool:
@@ -111,6 +124,25 @@ def may_be_anothers(question: str, query: Query) -> bool:
     }
     used = {column for one in query.filters for column in one.columns}
     return bool(told) and not told & said and bool(named - told - used)
+
+
+def leaves_column(question: str, query: Query, tables: Sequence[Table]) -> bool:
+    """Whether a question names a column that only another table has: "revenue per city".
+
+    And no word of the table's own columns that it could be, nor a value of a row.
+    """
+    asked = Asked(question)
+    own = {word for one in query.table.columns.values() for word in one.words}
+    own |= {*query.table.own_words}
+    others = {name: one for t in tables for name, one in t.columns.items() if len(t) > 0}
+    said = [word.fold for word in asked.words if word.fold not in asked.fillers]
+    valued = " ".join(str(one.value).casefold() for one in query.filters).split()
+    return any(
+        one.words == (word,) and not any(is_same_word(word, known) for known in (*own, *valued))
+        for word in said
+        if len(word) >= _LEAST_LETTERS
+        for one in others.values()
+    )
 
 
 def _count_denials(asked: Asked) -> int:

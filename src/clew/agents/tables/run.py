@@ -38,6 +38,8 @@ _MATCH: dict[str, Callable[[str, str], bool]] = {
     "starts": lambda cell, part: cell.startswith(part),
     "ends": lambda cell, part: cell.endswith(part),
 }
+MULTIPLIED = ("aggregate", "group", "groups")
+"""What a query wants where it multiplies its two measures."""
 _TWO = 2  # rows or groups that are compared
 _DENYING = ("flag", *COLUMN_SIGNS)  # conditions whose tests see to their denial
 
@@ -196,16 +198,22 @@ def _count_distinct(query: Query, rows: Sequence[int]) -> TableResult | None:
 
 
 def _aggregate(query: Query, rows: Sequence[int]) -> TableResult | None:
-    numbers = query.table.columns[query.measure].numbers
-    if query.second:
-        others = query.table.columns[query.second].numbers
-        pairs = zip(numbers, others, strict=True)
-        numbers = [None if a is None or b is None else a * b for a, b in pairs]
+    numbers = _find_numbers(query)
     used = [row for row in rows if numbers[row] is not None]
     if not used or query.table.columns[query.measure].type != "number":
         return None
     value = _AGGREGATES[query.aggregate]([n for row in used if (n := numbers[row]) is not None])
     return TableResult((_format_quantity(query, value),), tuple(used), value)
+
+
+def _find_numbers(query: Query) -> Sequence[float | None]:
+    """Return the numbers that a query adds up: of its measure, or of two columns multiplied."""
+    columns = query.table.columns
+    numbers = columns[query.measure].numbers
+    if not query.second or query.wants not in MULTIPLIED:
+        return numbers
+    pairs = zip(numbers, columns[query.second].numbers, strict=True)
+    return [None if a is None or b is None else a * b for a, b in pairs]
 
 
 def _format_quantity(query: Query, value: float) -> str:
@@ -409,7 +417,7 @@ def _group_rows(query: Query, rows: Sequence[int]) -> dict[str, list[int]]:
 def _measure_group(query: Query, rows: Sequence[int]) -> float:
     if not query.measure:
         return len(rows)
-    numbers = query.table.columns[query.measure].numbers
+    numbers = _find_numbers(query)
     known = [n for row in rows if (n := numbers[row]) is not None]
     return _AGGREGATES[query.aggregate or "sum"](known) if known else 0.0
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.splice import merge_edges
 from clew.store.protocol import Array
 from clew.store.steps import Ints, Steps, list_rows, make_steps
 
@@ -126,9 +127,9 @@ class Splice(NamedTuple):
 
     def to_edits(self, count: int, steps: Steps | None) -> Edits:
         """The edits; the earlier array had so many rows."""
-        edges = np.union1d(self.gone, self.at)
+        edges, is_gone = merge_edges(self.gone, self.at)
         ends = np.searchsorted(self.at, edges, "right")
-        after = np.append(0, edges + np.isin(edges, self.gone))
+        after = np.append(0, edges + is_gone)
         source = np.full(2 * len(edges) + 1, -1)
         lengths = np.empty(len(source), np.int64)
         source[::2], lengths[::2] = after, np.append(edges, count) - after
@@ -314,7 +315,8 @@ class _Pair:
             edits += 1
             if len(found) * PIECE_BYTES > MAX_SHARE * self._new.nbytes:
                 return None
-            if edits > _FEW_EDITS and self._is_hopeless(edits, j):
+            # Of a small array few may be worth it: they are reckoned up sooner.
+            if edits > min(_FEW_EDITS, self._most // 2) and self._is_hopeless(edits, j):
                 return None
             dropped, added = self._resume(i, j, ends)
             if added:

@@ -136,7 +136,7 @@ def test_vectors_are_summed_again_only_after_a_change(
     assert VectorFile(path).matrix().shape == (50_000, 2)
     assert note.holds()
     with monkeypatch.context() as unsummed:
-        unsummed.setattr(VectorFile, "_check_content", None)
+        unsummed.setattr("clew.store.vector_files.is_right", None)
         assert VectorFile(path).matrix().shape == (50_000, 2)
     for file, at in ((path, 128), (tmp_path / "v.hash.npy", 128 + 16)):
         before = file.read_bytes()

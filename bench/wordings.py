@@ -6,7 +6,8 @@ wording of `bench/wordings.json` is asked of a few topics, if it has any, and em
 default embedder; a logistic model is fitted on the vectors, for `breadth` and `steps` on the shapes
 of the questions as well.
 `closing`: is the end of a question courtesy? The ends of questions about topics are not.
-`command`: is something to be done, which no document answers? Questions of `breadth` are not.
+`command`: is something to be done, which no document answers? Questions of `breadth` are not, nor
+are their words alone, as they are typed into a field of search ("default port lighthouse").
 Printed is the share of wordings held out that are told rightly. `--write` stores the weights where
 `clew/retrieve/wording.py` reads them.
 """
@@ -29,13 +30,15 @@ from clew.config import Settings
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_embedder
 from clew.retrieve.question import tidy_question
-from clew.retrieve.question_shape import describe_shape
+from clew.retrieve.question_shape import FUNCTION_WORDS, describe_shape
+from clew.text.names import tokenize_question
 
 TOPICS = 6  # that each wording is asked of
 RIDGE = 0.3  # pull of the weights towards 0
 SHAPED = frozenset(("breadth", "steps", "command"))  # tasks that go by the shape of a question, too
 SHAPE_SCALE, SEEN = 0.2, 24  # how much a shape counts, and texts that must have a feature
 TAIL_WORDS, TAILS = 4, 400  # words cut from the end of a question, and how many such ends
+KEYWORDS, MOST_KEYWORDS = 200, 6  # such searches, and the words of one
 STEPS = 30  # of Newton's method
 WORDINGS = Path(__file__).with_name("wordings.json")
 
@@ -78,6 +81,16 @@ def cut_tails(questions: Sequence[str]) -> list[str]:
     return random.Random(0).sample(sorted(tails), min(TAILS, len(tails)))
 
 
+def list_keywords(questions: Sequence[str]) -> list[str]:
+    """Return words of questions as they are typed into a field of search."""
+    words = [
+        [key for key in tokenize_question(one).keys if key not in FUNCTION_WORDS]
+        for one in questions
+    ]
+    searches = {" ".join(one) for one in words if 1 < len(one) <= MOST_KEYWORDS}
+    return random.Random(0).sample(sorted(searches), min(KEYWORDS, len(searches)))
+
+
 def tabulate_shapes(texts: Sequence[str], names: Sequence[str]) -> NDArray[np.float32]:
     """Return a row for each text with what its shape has of the named features, scaled."""
     column = {name: at for at, name in enumerate(names)}
@@ -106,11 +119,16 @@ class Fitted:
 
 
 def fit_task(
-    embed: Embedder, said: dict[str, list[str]], tails: Sequence[str] = (), *, shaped: bool = False
+    embed: Embedder,
+    said: dict[str, list[str]],
+    pieces: Sequence[str] = (),
+    *,
+    shaped: bool = False,
+    balanced: bool = False,
 ) -> Fitted:
-    """Fit one task and test it on what is held out."""
+    """Fit one task, with pieces of questions that are to be told as no, and test it."""
     asked = [ask(said[answer], said["topics"]) for answer in ("yes", "no")]
-    asked[1] += tails
+    asked[1] += pieces
     texts = [text for some in asked for text in some]
     names = choose_features(texts) if shaped else []
 
@@ -120,7 +138,7 @@ def fit_task(
     weights = fit(
         tabulate(texts),
         np.repeat([1.0, 0.0], [len(some) for some in asked]),
-        balanced=bool(tails),
+        balanced=balanced,
     )
     right = {}
     for answer in ("yes", "no"):
@@ -163,8 +181,13 @@ def main() -> None:
     said["closing"] = said["courtesy"]
     said["command"] = join_breadth(said["command"], broad)
     for task, wordings in said.items():
-        tails = cut_tails(asked) if task == "closing" else ()
-        fitted = fit_task(embed, wordings, tails, shaped=task in SHAPED)
+        pieces = list[str]()
+        if task == "closing":
+            pieces = cut_tails(asked)
+        elif task == "command":
+            pieces = list_keywords(ask(wordings["no"], wordings["topics"]))
+        balanced = task == "closing"
+        fitted = fit_task(embed, wordings, pieces, shaped=task in SHAPED, balanced=balanced)
         stored[task], figures[task] = fitted.vector, fitted.right
         if fitted.shape:
             shapes[task] = fitted.shape

@@ -62,7 +62,7 @@ SMALL_TALK = "this is small talk, not a question about the documents"
 ORDER = "this orders something to be done; only questions about the documents are answered"
 NOTHING_ASKED = "“$code” alone asks nothing; ask what it means, or does"
 _BARE_CODE = re.compile(r"[^\w-]*(?P<code>(?=\S*[\d_]|-)[!-~]+?)\W*")
-_ORDERED = 0.8  # least probability of an order: 59 of 120 held out, and none of 390 questions
+_ORDERED = 0.7  # least probability of an order: 73 of 120 held out, and 1 of 390 questions
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"

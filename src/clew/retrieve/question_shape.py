@@ -17,7 +17,7 @@ _TAIL = 9  # words at the end among which "the river that passes it rises where?
 _LENGTH, _MAX_LENGTH = 10, 3.0  # words that a question's length is measured in, and its most
 _NUMBER, _NAME, _PLURAL = "<number>", "<name>", "<plural>"
 _BEGIN, _END, _COMMA = "<", ">", ","
-_FUNCTION_WORDS = QUESTION_WORDS | STOP_WORDS
+FUNCTION_WORDS = QUESTION_WORDS | STOP_WORDS
 _SINGULAR_END = re.compile(r"(?:ss|us|is|ics|news|series|species)\Z")
 _ASKING = frozenset("what how which when who why where".split())
 
@@ -66,7 +66,7 @@ def _read_kinds(question: str) -> list[str]:
 
 
 def _find_kind(key: str, upper: bool) -> str:
-    if key in _FUNCTION_WORDS:
+    if key in FUNCTION_WORDS:
         return key
     if upper:
         return _NAME

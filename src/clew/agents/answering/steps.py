@@ -32,7 +32,8 @@ _LIKELY, _POSSIBLE = 0.5, 0.05  # least probability by the model alone, and wher
 _ITEMS = 0.5  # how much the nearest item counts beside what announces the steps
 _MOST = 40  # lists that are compared
 _MOST_AHEAD, _ALONE = 0.2, 0.05  # lead over the next list that counts, and of the only list
-_MORE = 0.15  # of a question's weight, that another unit says beyond the steps
+_SAID = 0.5  # of a question's weight, that another unit says at least
+_MORE = 0.15  # and beyond the steps
 _UNSAID = 0.45  # probability at most where neither steps nor announcement say a word of a question
 
 
@@ -148,14 +149,14 @@ def _is_said_elsewhere(ctx: Context, best: _Near, passages: Sequence[Passage]) -
         return True
     if find_wanted_block(ctx.question) == MODEL or asks_passive(ctx.question):
         return False
-    told, known = weigh_told(ctx.view, ctx.question, steps, passages)
+    told, _ = weigh_told(ctx.view, ctx.question, steps, passages)
     units = (
         " ".join((one.title, one.heading, *unit.section, unit.quote(one.text)))
         for one in passages
         for unit in find_units(one.text, doc=one.doc)
     )
     said = max((weigh_told(ctx.view, ctx.question, u, passages)[0] for u in units), default=0.0)
-    return said - told > _MORE * known
+    return said >= _SAID and said - told > _MORE
 
 
 def _says_all(ctx: Context, best: _Near) -> bool:

@@ -38,6 +38,10 @@ The Gaia 40 cuts 40 cm. Its tank holds 1.2 litres.
 | K2 | The plug is wet | Dry it with a cloth |
 
 Never tip the mower on its left side: oil runs into the filter.
+
+## Mulching
+
+Push the green lever under the deck down. The grass is cut twice and stays on the lawn.
 """
 LIBRARY = """# Village library
 
@@ -106,6 +110,13 @@ async def test_steps_yield_to_the_row_of_what_is_asked(base: KnowledgeBase, ques
     answer = await base.ask(question)
     assert answer.kind != "steps"
     assert "Dry it with a cloth" in answer.answer
+
+
+@pytest.mark.parametrize("question", ["How do I mulch the grass?", "How can I mulch my lawn?"])
+async def test_steps_yield_to_a_section_of_prose(base: KnowledgeBase, question: str) -> None:
+    answer = await base.ask(question)
+    assert answer.kind != "steps"
+    assert "green lever" in answer.answer
 
 
 async def test_steps_of_something_else_are_not_told_as_the_answer(base: KnowledgeBase) -> None:

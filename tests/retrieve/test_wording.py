@@ -4,12 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from clew.agents.ask import ORDER
+from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.embed_weights import missing_packages
 from clew.retrieve.breadth import judge_breadth
 from clew.retrieve.courtesy import leave_out_courtesy
 
@@ -134,3 +138,15 @@ async def test_what_only_addresses_the_reader_is_left_out(
     async with base.store.snapshot() as now:
         ctx = replace(await base.context(now, question), embed=Encoder("courtesy", courtesy))
         assert await leave_out_courtesy(ctx, question) == (left or question)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(missing_packages()), reason="the packages of the encoder are missing")
+async def test_words_of_a_search_order_nothing(tmp_path: Path) -> None:
+    page = tmp_path / "tower.md"
+    page.write_text("# Tower\n\nThe lights of the tower are changed in May.", encoding="utf-8")
+    base = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"), create=True)
+    await base.add([page])
+    for words in ("lights tower date", "delete branch remote", "reset password admin"):
+        assert ORDER not in (await base.ask(words)).missing
+    assert ORDER in (await base.ask("Turn off the lights")).missing

@@ -30,8 +30,9 @@ MODEL = "steps"
 """The model of confidence that judges them."""
 _LIKELY, _POSSIBLE = 0.5, 0.05  # least probability by the model alone, and where a rule agrees
 _ITEMS = 0.5  # how much the nearest item counts beside what announces the steps
-_MOST = 40  # lists that are compared
+_MOST = 40  # lists that are compared, and sections of prose
 _MOST_AHEAD, _ALONE = 0.2, 0.05  # lead over the next list that counts, and of the only list
+_AHEAD = 0.05  # by which a section of prose must be ahead of the best list to be told instead
 _SAID = 0.5  # of a question's weight, that another unit says at least
 _MORE = 0.15  # and beyond the steps
 _UNSAID = 0.45  # probability at most where neither steps nor announcement say a word of a question
@@ -76,10 +77,15 @@ async def choose_steps(
     """Return the steps nearest to a question that wants some; None if none is near enough."""
     if not _knows_wording(ctx) or not await wants_steps(ctx):
         return None
-    ranked = sorted(await _compare_lists(ctx, found, passages), key=lambda one: -one.score)
+    starts = {passage.id: passage.start for passage in passages}
+    cosines = await find_cosines(ctx, found, starts, len(passages))
+    ranked = sorted(await _compare_lists(ctx, cosines, passages), key=lambda one: -one.score)
     if not ranked:
         return None
     best = ranked[0]
+    prose = await _score_prose(ctx, cosines, ranked, passages)
+    if prose > best.score + _AHEAD:
+        return None
     ahead = best.score - ranked[1].score if len(ranked) > 1 else _ALONE
     told, known = weigh_told(ctx.view, ctx.question, best.announced, passages)
     signals = {
@@ -105,34 +111,82 @@ def _knows_wording(ctx: Context) -> bool:
     return question_language(ctx.question) == "en" and can_judge(ctx)
 
 
-async def _compare_lists(ctx: Context, found: Found, passages: Sequence[Passage]) -> list[_Near]:
+async def _compare_lists(
+    ctx: Context, cosines: Mapping[str, Sequence[Valued]], passages: Sequence[Passage]
+) -> list[_Near]:
     """Compare the lists of the passages with the question."""
     blocks = [one for passage in passages for one in find_blocks(passage) if not is_table(one)]
     blocks = blocks[:_MOST]
     texts = [_say_announcement(one) for one in blocks]
     own, *vectors = await ctx.vectors([ctx.question, *texts])
-    starts = {passage.id: passage.start for passage in passages}
-    cosines = await find_cosines(ctx, found, starts, len(passages))
     return [
-        _Near(block, text, float(own @ vector), _nearest_item(block, cosines))
+        _Near(
+            block,
+            text,
+            float(own @ vector),
+            _find_nearest(cosines, block.passage, block.start, block.end),
+        )
         for block, text, vector in zip(blocks, texts, vectors, strict=True)
     ]
 
 
 def _say_announcement(block: Block) -> str:
     """Return the page's title, the nearest heading and the line that introduces a list."""
-    passage = block.passage
-    above = [one.title for one in find_headings(passage.text) if one.start <= block.start]
-    heading = above[-1] if above else passage.heading.rpartition(CRUMB_SEPARATOR)[2]
     lead = block.text.partition("\n")[0] if block.introduced else ""
-    return ". ".join(filter(None, (f"{passage.title}: {heading}".strip(": "), lead)))
+    return ". ".join(filter(None, (_find_title(block.passage, block.start), lead)))
 
 
-def _nearest_item(block: Block, cosines: Mapping[str, Sequence[Valued]]) -> float:
+def _find_title(passage: Passage, at: int) -> str:
+    """Return the page's title with the nearest heading above a place in a passage."""
+    titles = [title for start, _, title in _list_sections(passage) if start <= at]
+    return _name_section(passage, titles[-1])
+
+
+def _name_section(passage: Passage, heading: str) -> str:
+    return f"{passage.title}: {heading}".strip(": ")
+
+
+async def _score_prose(
+    ctx: Context,
+    cosines: Mapping[str, Sequence[Valued]],
+    lists: Sequence[_Near],
+    passages: Sequence[Passage],
+) -> float:
+    """Return the best score of a section that has no list.
+
+    "How do I skip a commit?" is told under "Bisect skip", in prose, not by a list of examples.
+    """
+    listed = {(one.block.passage.id, one.block.start) for one in lists}
+    sections = list[tuple[str, float]]()
+    for passage in passages:
+        for start, end, title in _list_sections(passage):
+            if not any(chunk == passage.id and start <= at < end for chunk, at in listed):
+                item = _find_nearest(cosines, passage, start, end)
+                sections.append((_name_section(passage, title), item))
+    sections = sections[:_MOST]
+    own, *vectors = await ctx.vectors([ctx.question, *(title for title, _ in sections)])
+    return max(
+        (float(own @ v) + _ITEMS * item for v, (_, item) in zip(vectors, sections, strict=True)),
+        default=0.0,
+    )
+
+
+def _list_sections(passage: Passage) -> list[tuple[int, int, str]]:
+    """Return where the sections of a passage begin and end, with the title of each."""
+    starts = [(0, passage.heading.rpartition(CRUMB_SEPARATOR)[2])]
+    starts += [(one.start, one.title) for one in find_headings(passage.text)]
+    ends = [*(start for start, _ in starts[1:]), len(passage.text)]
+    return [(start, end, title) for (start, title), end in zip(starts, ends, strict=True)]
+
+
+def _find_nearest(
+    cosines: Mapping[str, Sequence[Valued]], passage: Passage, start: int, end: int
+) -> float:
+    """Return the best cosine of a sentence that stands in a part of a passage."""
     inside = [
         cosine
-        for start, end, cosine in cosines.get(block.passage.id, ())
-        if block.start <= start and end <= block.end and cosine > -1
+        for first, last, cosine in cosines.get(passage.id, ())
+        if start <= first and last <= end and cosine > -1
     ]
     return max(inside, default=0.0)
 

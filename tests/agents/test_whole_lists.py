@@ -13,6 +13,7 @@ STEPS = [
     for n in range(1, 41)
 ]
 PARTS = [f"- Spare part P{n} in a bag with two screws and a rubber seal." for n in range(40)]
+OPTIONS = [f"--part{n} <name>\n:   Take part {n} of the washer to the workshop." for n in range(60)]
 PAGE = "\n".join(
     (
         "# The washer\n\n## Yearly service\n\nFor the yearly service:\n",
@@ -20,6 +21,8 @@ PAGE = "\n".join(
         "\n## Storage\n\nKeep it dry.\n\n1. Cover it with a cloth.\n2. Lock the room.",
         "\n## Contents of the box\n\nThe contents of the box are:\n",
         *PARTS,
+        "\n## Options of washctl\n\n" + "\n\n".join(OPTIONS),
+        "\n## Exit status of washctl\n\n0\n:   All went well.\n\n1\n:   Water ran out.",
     )
 )
 
@@ -41,6 +44,7 @@ def write(path: Path) -> None:
     [
         ("How do I do the yearly service of the washer?", STEPS),
         ("List the contents of the box", PARTS),
+        ("List the options of washctl", OPTIONS),
     ],
 )
 async def test_all_items_are_quoted_in_order(
@@ -54,3 +58,4 @@ async def test_all_items_are_quoted_in_order(
     for cited in answer.citations:
         assert cited.quote in PAGE
     assert "Cover it with a cloth" not in answer.answer
+    assert "Water ran out" not in answer.answer

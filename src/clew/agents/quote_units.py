@@ -26,7 +26,7 @@ from clew.agents.answering.extractive import (
 )
 from clew.agents.answering.lacking import find_unsaid
 from clew.agents.answering.parts import renumber
-from clew.agents.answering.quote_block import has_items
+from clew.agents.answering.quote_block import has_entries, has_items
 from clew.agents.answering.statements import cut_to_statement
 from clew.agents.answering.steps import wants_steps
 from clew.agents.answering.units import (
@@ -229,15 +229,26 @@ async def complete_lists(ctx: Context, found: Found, answer: Answer) -> Answer:
         return answer
     parts, evidence = list[Citation](), answer.evidence
     for cited in answer.citations:
-        if has_items(cited.quote):
+        if has_items(cited.quote) or has_entries(cited.quote):
             whole = await cite_whole(ctx, evidence, found, cited)
             parts, evidence = [*parts, *whole.parts], whole.evidence
         else:
             parts.append(cited)
-    parts = list(dict.fromkeys(parts))
+    parts = [one for one in dict.fromkeys(parts) if not _is_within(one, parts)]
     if len(parts) == len(answer.citations):
         return answer
     return _show_quotes(replace(answer, evidence=evidence), parts)
+
+
+def _is_within(cited: Citation, others: Sequence[Citation]) -> bool:
+    """Whether a citation is a part of another one."""
+    return any(
+        one != cited
+        and one.chunk == cited.chunk
+        and one.start <= cited.start
+        and cited.end <= one.end
+        for one in others
+    )
 
 
 def leave_out_others(question: str, answer: Answer) -> Answer:

@@ -133,6 +133,12 @@ def has_items(text: str) -> bool:
     return sum(_ITEM.match(line) is not None for line in text.splitlines()) >= _MIN_ITEMS
 
 
+def has_entries(text: str) -> bool:
+    """Whether a text has several entries of terms."""
+    blocks = find_text_blocks(text)
+    return sum(one.kind == "definition" and not one.depth for one in blocks) >= _MIN_ITEMS
+
+
 def find_listings(passage: Passage) -> Iterator[tuple[Block, list[str], list[str]]]:
     """Yield each list, table and run of definitions with the names of its columns, and what it
     stands under: the title and the headings.

@@ -6,13 +6,15 @@ its list: what comes before and behind is looked for in the passages beside it.
 
 import re
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from clew.agents.answering.quote_block import find_blocks
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.context import Context
+from clew.text.structure import find_blocks as find_text_blocks
 from clew.types import Chunk, Citation, Evidence, Found, Passage
 
-_MOST_BESIDE = 2  # passages on each side
+_MOST_BESIDE = 8  # passages on each side
 _MARKER = re.compile(r"(?P<indent>[ \t]*)(?:\(?(?P<number>\d{1,3})[.)、]|(?P<bullet>[-*+•‣]))\s*\S")
 
 
@@ -36,7 +38,7 @@ async def cite_whole(ctx: Context, evidence: Evidence, found: Found, cited: Cita
     parts, taken = [cited], list[Passage]()
     if not home.text[cited.end - home.start :].strip():
         for passage in await _find_beside(ctx, evidence, found, home, 1):
-            part = _cite_rest(parts[-1], passage)
+            part = _cite_rest(parts[-1], home, passage)
             if part is None:
                 break
             parts, taken = [*parts, part], [*taken, passage]
@@ -44,7 +46,7 @@ async def cite_whole(ctx: Context, evidence: Evidence, found: Found, cited: Cita
                 break
     if not home.text[: cited.start - home.start].strip():
         for passage in await _find_beside(ctx, evidence, found, home, -1):
-            part = _cite_beginning(parts[0], passage)
+            part = _cite_beginning(parts[0], home, passage)
             if part is None:
                 break
             parts, taken = [part, *parts], [*taken, passage]
@@ -91,8 +93,10 @@ def _make_passage(home: Passage, chunk: Chunk) -> Passage:
     )
 
 
-def _cite_rest(before: Citation, passage: Passage) -> Citation | None:
+def _cite_rest(before: Citation, home: Passage, passage: Passage) -> Citation | None:
     """Cite the items that a passage begins with, if they go on with those of a list."""
+    if _has_definitions(before, -1):
+        return _cite_definitions(home, passage, 0)
     lines = passage.text.splitlines(keepends=True)
     last = [one for line in before.quote.split("\n") if (one := _MARKER.match(line))]
     first = _MARKER.match(passage.text.lstrip("\n"))
@@ -107,8 +111,10 @@ def _cite_rest(before: Citation, passage: Passage) -> Citation | None:
     return make_citation(passage, SupportSpan(start, len(passage.text[:end].rstrip()), 1.0))
 
 
-def _cite_beginning(after: Citation, passage: Passage) -> Citation | None:
+def _cite_beginning(after: Citation, home: Passage, passage: Passage) -> Citation | None:
     """Cite the list at the end of a passage, if another one's items go on with it."""
+    if _has_definitions(after, 0):
+        return _cite_definitions(home, passage, -1)
     blocks = [one for one in find_blocks(passage) if not passage.text[one.end :].strip()]
     if not blocks:
         return None
@@ -117,6 +123,24 @@ def _cite_beginning(after: Citation, passage: Passage) -> Citation | None:
     if not last or first is None or not _goes_on(last[-1], first):
         return None
     return make_citation(passage, SupportSpan(blocks[-1].start, blocks[-1].end, 1.0))
+
+
+def _has_definitions(cited: Citation, at: int) -> bool:
+    """Whether a citation begins (0) or ends (-1) with the entry of a term."""
+    blocks = [one for one in find_text_blocks(cited.quote) if not one.depth]
+    return bool(blocks) and blocks[at].kind == "definition"
+
+
+def _cite_definitions(home: Passage, passage: Passage, at: int) -> Citation | None:
+    """Cite the entries that a passage of the same section begins (0) or ends (-1) with."""
+    if home.heading != passage.heading:
+        return None
+    blocks = [one for one in find_text_blocks(passage.text) if not one.depth]
+    run = list(takewhile(lambda one: one.kind == "definition", blocks if at == 0 else blocks[::-1]))
+    if not run:
+        return None
+    start, end = min(one.start for one in run), max(one.end for one in run)
+    return make_citation(passage, SupportSpan(start, end, 1.0))
 
 
 def _goes_on(last: re.Match[str], first: re.Match[str]) -> bool:

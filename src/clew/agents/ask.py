@@ -30,7 +30,7 @@ from clew.agents.judge import (
 from clew.agents.quote_units import add_notes, drop_repeats
 from clew.agents.relevance_gate import is_small_talk
 from clew.agents.rules.question_analysis import find_names
-from clew.agents.rules.question_context import place_context
+from clew.agents.rules.question_context import say_plainly
 from clew.agents.rules.table import table_for
 from clew.agents.tables.answer import answer_from_tables
 from clew.agents.tables.in_documents import compare_rows
@@ -43,7 +43,6 @@ from clew.ingest.arrivals import read_origins
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
-from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.retrieve.wording import can_judge, judge
 from clew.store.protocol import Snapshot, Store
@@ -185,7 +184,7 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
         answer = await asked.agent(inner, asked.retrieve, mode)
         if not answer.signals and not answer.parts:  # some agents judge what they read
             answer = await judge_answer(inner, answer)
-        plain = await _leave_out_courtesy(inner)
+        plain = await _ask_plainly(inner)
         answer = await judge_quoted_rows(plain, answer)
         answer = cite_bridge(plain, await compare_rows(plain, answer))
         if mode == "open" and inner.chat("answer") is None:
@@ -197,9 +196,9 @@ async def _answer(ctx: Context, asked: _Asked) -> Answer:
     return _refuse_if_unsure(inner, answer, asked.threshold) if mode == "reject" else answer
 
 
-async def _leave_out_courtesy(ctx: Context) -> Context:
+async def _ask_plainly(ctx: Context) -> Context:
     """Return the context with the question as it was read, where it is one question."""
-    parts = split_questions(place_context(ctx.view, await leave_out_courtesy(ctx, ctx.question)))
+    parts = split_questions(await say_plainly(ctx))
     return replace(ctx, question=parts[0]) if len(parts) == 1 else ctx
 
 

@@ -92,12 +92,11 @@ from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, keep_stated, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_names
-from clew.agents.rules.question_context import place_context
+from clew.agents.rules.question_context import say_plainly
 from clew.agents.run_plan import PlanRunner
 from clew.agents.second_opinion import LEAST_SURE, SecondOpinion
 from clew.context import Context
 from clew.llm.chat import ContextTooLong
-from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.retrieve.tidy import lower_capitals, restore_capitals
 from clew.text.language import is_chinese
@@ -152,7 +151,7 @@ class GraphReader:
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         # What only addresses the reader makes no question of yes or no: "Do you know who …?"
-        plain = place_context(ctx.view, await leave_out_courtesy(ctx, ctx.question))
+        plain = await say_plainly(ctx)
         parts = split_questions(plain)
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:

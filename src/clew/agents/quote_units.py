@@ -242,13 +242,7 @@ async def complete_lists(ctx: Context, found: Found, answer: Answer) -> Answer:
 
 def _is_within(cited: Citation, others: Sequence[Citation]) -> bool:
     """Whether a citation is a part of another one."""
-    return any(
-        one != cited
-        and one.chunk == cited.chunk
-        and one.start <= cited.start
-        and cited.end <= one.end
-        for one in others
-    )
+    return any(one != cited and one.chunk == cited.chunk and _lies_in(cited, one) for one in others)
 
 
 def leave_out_others(question: str, answer: Answer) -> Answer:
@@ -318,9 +312,13 @@ def _repeats(one: Citation, other: Citation, *, loosely: bool) -> bool:
         return True
     if not loosely:
         return False
-    inside = one.start >= other.start and one.end <= other.end
-    around = one.start <= other.start and one.end >= other.end
-    return (one.doc == other.doc and (inside or around)) or one.quote == other.quote
+    nested = _lies_in(one, other) or _lies_in(other, one)
+    return (one.doc == other.doc and nested) or one.quote == other.quote
+
+
+def _lies_in(one: Citation, other: Citation) -> bool:
+    """Whether the span of a citation is a part of the other's, or the same."""
+    return other.start <= one.start and one.end <= other.end
 
 
 def asks_one_thing(question: str) -> bool:

@@ -18,6 +18,7 @@ from clew.text.structure import (
     find_blocks,
     find_headings,
     find_item_term,
+    find_outer_blocks,
 )
 
 Span = tuple[int, int]
@@ -351,7 +352,7 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS, *, doc: str = "") -> list[
     """
     if is_code(doc):
         return _find_code_units(text, doc, most)
-    blocks = [b for b in find_blocks(text) if b.depth == 0]
+    blocks = find_outer_blocks(text)
     levels = {heading.start: heading.level for heading in find_headings(text)}
     found: list[Unit] = []
     path: list[tuple[int, str]] = []

@@ -234,6 +234,11 @@ def _runs_on(line: str, after: str, *, opens: bool) -> bool:
     return any(map(is_function_word, (*words, after.split()[0])))
 
 
+def find_outer_blocks(text: str) -> list[Block]:
+    """Return the blocks of a text that lie within no other block."""
+    return [one for one in find_blocks(text) if not one.depth]
+
+
 def find_blocks(text: str) -> list[Block]:
     """Return the blocks of a text in order; blocks within a block follow it."""
     lines = []

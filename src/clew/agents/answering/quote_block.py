@@ -13,8 +13,7 @@ from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
 from clew.text.definitions import holds_term
-from clew.text.structure import find_blocks as find_text_blocks
-from clew.text.structure import find_headings
+from clew.text.structure import find_headings, find_outer_blocks
 from clew.text.unicode import split_words
 from clew.text.word_forms import holds_form
 from clew.types import Citation, Passage
@@ -135,8 +134,7 @@ def has_items(text: str) -> bool:
 
 def has_entries(text: str) -> bool:
     """Whether a text has several entries of terms."""
-    blocks = find_text_blocks(text)
-    return sum(one.kind == "definition" and not one.depth for one in blocks) >= _MIN_ITEMS
+    return sum(one.kind == "definition" for one in find_outer_blocks(text)) >= _MIN_ITEMS
 
 
 def find_listings(passage: Passage) -> Iterator[tuple[Block, list[str], list[str]]]:
@@ -178,29 +176,20 @@ def find_blocks(passage: Passage) -> Iterator[Block]:
     run: list[int] = []
     kind = _ITEM
     for number, (_, _, line) in enumerate([*spans, (at, at, "end")]):
-        if found := _ITEM.match(line) or _ROW.match(line):
-            if run and found.re is not kind and _ends_list(line):
-                if len(run) >= _MIN_ITEMS:
-                    yield _make_block(passage, spans, run, number)
-                run = []
-            kind = found.re
-            run.append(number)
-        elif run and (not line.strip() or line[:1] in " \t"):
-            continue
-        else:
+        found = _ITEM.match(line) or _ROW.match(line)
+        belongs = not line.strip() or line[:1] in " \t"
+        if not belongs and (found is None or found.re is not kind):
             if len(run) >= _MIN_ITEMS:
                 yield _make_block(passage, spans, run, number)
             run = []
-
-
-def _ends_list(line: str) -> bool:
-    """Whether a row or an item that is not indented ends a list of the other kind."""
-    return line[:1] not in " \t"
+        if found is not None:
+            kind = found.re
+            run.append(number)
 
 
 def _find_definitions(passage: Passage) -> Iterator[Block]:
     """Yield each short run of definitions, with the paragraph before if that announces them."""
-    blocks = [one for one in find_text_blocks(passage.text) if not one.depth]
+    blocks = find_outer_blocks(passage.text)
     for is_defined, run in groupby(enumerate(blocks), lambda one: one[1].kind == "definition"):
         numbers = [number for number, _ in run] if is_defined else []
         if len(numbers) < _MIN_ITEMS:

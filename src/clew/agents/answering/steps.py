@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from clew.agents.answering.exact_terms import find_exact_terms
 from clew.agents.answering.quote_block import Block, asks_passive, find_blocks, is_table
-from clew.agents.answering.units import Valued, find_cosines, stem_words, weigh_told, weigh_words
+from clew.agents.answering.units import (
+    Valued,
+    find_cosines,
+    stem_words,
+    weigh_known,
+    weigh_said,
+    weigh_words,
+)
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.confidence import load_models
 from clew.agents.rules.question_analysis import find_wanted_block
@@ -87,16 +94,16 @@ async def choose_steps(
     if prose > best.score + _AHEAD:
         return None
     ahead = best.score - ranked[1].score if len(ranked) > 1 else _ALONE
-    told, known = weigh_told(ctx.view, ctx.question, best.announced, passages)
+    known = weigh_known(ctx.view, ctx.question, passages)
     signals = {
         "announcement": best.announcement,
         "item": best.item,
         "ahead": min(_MOST_AHEAD, ahead),
-        "told": told / (known or 1.0),
+        "told": weigh_said(known, best.announced) / (sum(known.values()) or 1.0),
     }
     chance = (await load_models(ctx.key_values))[MODEL](signals)
     if not _says_all(ctx, best):
-        if _is_said_elsewhere(ctx, best, passages):
+        if _is_said_elsewhere(ctx.question, known, best, passages):
             return None
         chance = min(chance, _UNSAID)
     if chance < LEAST:
@@ -191,26 +198,27 @@ def _find_nearest(
     return max(inside, default=0.0)
 
 
-def _is_said_elsewhere(ctx: Context, best: _Near, passages: Sequence[Passage]) -> bool:
+def _is_said_elsewhere(
+    question: str, known: Mapping[str, float], best: _Near, passages: Sequence[Passage]
+) -> bool:
     """Whether a row, an entry or a paragraph says more of a question than the steps do.
 
     "What should I do if E12 is shown?" is told by the row of E12. "How do I swap the oil?" wants
     steps in whatever words, but for its codes.
     """
     steps = f"{best.announced} {best.block.text}"
-    lacking = [code for code in find_exact_terms(ctx.question) if not holds_term(code, steps)]
+    lacking = [code for code in find_exact_terms(question) if not holds_term(code, steps)]
     if lacking and any(holds_term(lacking[0], one.text) for one in passages):
         return True
-    if find_wanted_block(ctx.question) == MODEL or asks_passive(ctx.question):
+    if find_wanted_block(question) == MODEL or asks_passive(question):
         return False
-    told, _ = weigh_told(ctx.view, ctx.question, steps, passages)
     units = (
         " ".join((one.title, one.heading, *unit.section, unit.quote(one.text)))
         for one in passages
         for unit in find_units(one.text, doc=one.doc)
     )
-    said = max((weigh_told(ctx.view, ctx.question, u, passages)[0] for u in units), default=0.0)
-    return said >= _SAID and said - told > _MORE
+    said = max((weigh_said(known, unit) for unit in units), default=0.0)
+    return said >= _SAID and said - weigh_said(known, steps) > _MORE
 
 
 def _says_all(ctx: Context, best: _Near) -> bool:

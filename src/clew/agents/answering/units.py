@@ -245,10 +245,20 @@ def weigh_told(
 
     Words that no passage has say nothing.
     """
+    known = weigh_known(view, question, passages)
+    return weigh_said(known, said), sum(known.values())
+
+
+def weigh_known(view: View, question: str, passages: Sequence[Passage]) -> dict[str, float]:
+    """Return the beginnings of those words of a question that passages have, with their rarity."""
     held = stem_words(" ".join(f"{p.title} {p.heading} {p.text}" for p in passages))
-    known = {word: weight for word, weight in weigh_words(view, question).items() if word in held}
-    stems = stem_words(said)
-    return sum(weight for word, weight in known.items() if word in stems), sum(known.values())
+    return {word: weight for word, weight in weigh_words(view, question).items() if word in held}
+
+
+def weigh_said(words: Mapping[str, float], text: str) -> float:
+    """Return the weight of the words that a text says."""
+    said = stem_words(text)
+    return sum(weight for word, weight in words.items() if word in said)
 
 
 def weigh_words(view: View, question: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ from itertools import takewhile
 from clew.agents.answering.quote_block import find_blocks
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.context import Context
-from clew.text.structure import find_blocks as find_text_blocks
+from clew.text.structure import find_outer_blocks
 from clew.types import Chunk, Citation, Evidence, Found, Passage
 
 _MOST_BESIDE = 8  # passages on each side
@@ -127,7 +127,7 @@ def _cite_beginning(after: Citation, home: Passage, passage: Passage) -> Citatio
 
 def _has_definitions(cited: Citation, at: int) -> bool:
     """Whether a citation begins (0) or ends (-1) with the entry of a term."""
-    blocks = [one for one in find_text_blocks(cited.quote) if not one.depth]
+    blocks = find_outer_blocks(cited.quote)
     return bool(blocks) and blocks[at].kind == "definition"
 
 
@@ -135,7 +135,7 @@ def _cite_definitions(home: Passage, passage: Passage, at: int) -> Citation | No
     """Cite the entries that a passage of the same section begins (0) or ends (-1) with."""
     if home.heading != passage.heading:
         return None
-    blocks = [one for one in find_text_blocks(passage.text) if not one.depth]
+    blocks = find_outer_blocks(passage.text)
     run = list(takewhile(lambda one: one.kind == "definition", blocks if at == 0 else blocks[::-1]))
     if not run:
         return None

@@ -9,8 +9,10 @@ import re
 
 from clew.agents.rules.question_analysis import is_in_corpus
 from clew.agents.rules.table import table_for
+from clew.context import Context
 from clew.index.view import View
 from clew.retrieve.breadth import DOCUMENTS
+from clew.retrieve.courtesy import leave_out_courtesy
 from clew.text.word_forms import question_language
 
 _PREPOSITIONS = "in|on|with|for|at|by|under|within|inside|using|during|from"
@@ -35,6 +37,11 @@ _REFERRING = re.compile(
     re.IGNORECASE,
 )
 _MOST_WORDS = 6  # of what is put elsewhere
+
+
+async def say_plainly(ctx: Context) -> str:
+    """Return the question without what only addresses the reader, its context in its place."""
+    return place_context(ctx.view, await leave_out_courtesy(ctx, ctx.question))
 
 
 def place_context(view: View, question: str) -> str:

@@ -235,7 +235,7 @@ async def complete_lists(ctx: Context, found: Found, answer: Answer) -> Answer:
         else:
             parts.append(cited)
     parts = [one for one in dict.fromkeys(parts) if not _is_within(one, parts)]
-    if len(parts) == len(answer.citations):
+    if tuple(parts) == answer.citations:
         return answer
     return _show_quotes(replace(answer, evidence=evidence), parts)
 

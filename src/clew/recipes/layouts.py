@@ -38,20 +38,17 @@ GRAG_M = Layout((Section("communities", 600), *RANKED_PATHS.sections))
 LIGHTRAG_30K = Layout(
     (Section("entities", 6000), Section("facts", 8000), Section("passages", most=20)),
     total=30_000,
-    part=3000,
 )
 ROGRAG_28K = Layout(
     (Section("entities", 8000), Section("facts", 8000), Section("passages", 12_000, most=20)),
     total=28_000,
-    part=3000,
 )
 ROGRAG_12K = Layout(
     (Section("entities", 4000), Section("facts", 4000), Section("passages", 4000, most=20)),
     total=12_000,
-    part=3000,
 )
 PATHRAG_15 = Layout(
-    (Section("paths", 2000, most=15, best_last=True), _PASSAGES), total=4800, part=2400
+    (Section("paths", 2000, most=15, best_last=True), _PASSAGES), total=4800
 )
 # The agent's loop shows facts alone, as in the paper; an answer that is written anew reads both.
 GRAPH_R1 = Layout((Section("facts", 1000, most=5, scores=True), _PASSAGES))
@@ -74,12 +71,11 @@ MSGRAPHRAG_12K = Layout(
         Section("passages", 6000, most=10),
     ),
     total=12_000,
-    part=3000,
 )
 TREE = Layout((Section("communities", 1400), Section("passages", most=10)))
 OWN_FACTS = Layout((Section("facts", 1600, most=12), _PASSAGES))
 PROPOSITIONS = Layout((Section("paths", 800, most=5), _PASSAGES))
-LINEARRAG = Layout((_PASSAGES,), total=3000)
+LINEARRAG = Layout((_PASSAGES,))
 GFM_RAG = Layout((_PASSAGES, Section("entities", 300, most=10)))
 
 _OURS = "ours, measured (docs/evidence.md): "

@@ -24,7 +24,7 @@ from bench.confidence import label_candidates
 from bench.machine import print_result
 from bench.reader.notes import NOTES, Note, NoteAsk, read_notes
 from clew.agents.core.confidence import JUDGED, load_shipped_models
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.agents.reading.decide import describe_saying
 from clew.agents.rules.operators import is_polar
 from clew.config import Settings

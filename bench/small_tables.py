@@ -20,7 +20,7 @@ from time import process_time
 from typing import Any
 
 from bench.machine import print_result
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 

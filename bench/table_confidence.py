@@ -26,7 +26,7 @@ from clew.agents.core.confidence import (
     fit_logistic,
     measure_calibration_error,
 )
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.agents.tables import answer as answering
 from clew.agents.tables import confidence
 from clew.agents.tables.load import Column, Table

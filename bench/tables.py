@@ -23,7 +23,7 @@ from typing import Any
 
 from bench.machine import print_result, require_path
 from bench.table_questions import QUESTIONS, UNANSWERABLE, Row, TableQuestion
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.llm.embed import Embedder

@@ -20,7 +20,7 @@ from bench.machine import print_result
 from bench.procedures.pages import Page, ProcedureQuestion, read_pages
 from clew.agents.answering.steps import MODEL
 from clew.agents.core.confidence import fit_logistic, format_models, load_shipped_models
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 
 TOLD = 0.5
 RIDGE = 0.02  # pull of the weights towards 0

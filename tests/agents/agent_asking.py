@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import ROLES, AnswerSettings, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Request

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from clew.agents.answering.cite_bridge import cite_bridge
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.engine import KnowledgeBase
 from clew.types import Citation, Evidence, Passage
 

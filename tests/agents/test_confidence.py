@@ -21,7 +21,7 @@ from clew.agents.core.confidence import (
     risk_coverage,
     save_models,
 )
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.builder import ignore_progress
 from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase

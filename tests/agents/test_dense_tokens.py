@@ -9,7 +9,7 @@ from agent_asking import asking
 from test_every_agent import good
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import ModelSettings
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clew.agents.ask import AskOptions
 from clew.agents.core.evidence_page import EvidencePage, build_page
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.engine import KnowledgeBase
 from clew.layout import PASSAGES, EvidenceKind, Layout, Section
 from clew.llm.openai_api import estimate_tokens

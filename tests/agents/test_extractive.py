@@ -7,7 +7,7 @@ import pytest
 from clew.agents.ask import AskOptions, find_lone_pronoun
 from clew.agents.conversation import ConversationTurn
 from clew.agents.core.confidence import save_models
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.engine import KnowledgeBase
 from clew.index.view import View
 from clew.testing.word_reader import CONFIDENCE

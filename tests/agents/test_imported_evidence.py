@@ -8,7 +8,7 @@ from typing import Any
 from agent_asking import asking
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.llm.openai_api import estimate_tokens

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.engine import KnowledgeBase
 from conftest import OpenFilled, document, stream
 

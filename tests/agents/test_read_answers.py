@@ -7,7 +7,7 @@ import pytest
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn, needs_history
 from clew.agents.core.confidence import save_models
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.engine import KnowledgeBase
 from clew.reader.span_reader import ReadSpan
 from clew.testing.word_reader import CONFIDENCE

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
-from clew.agents.core.types import run_concurrently
+from clew.agents.base import run_concurrently
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.types import Found

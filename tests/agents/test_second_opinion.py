@@ -9,7 +9,7 @@ from agent_asking import asking
 
 from clew.agents.answering.choose_answer import answers_as_well, overrule
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer, Mode
+from clew.agents.base import Answer, Mode
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.testing.fakes import AgentScript

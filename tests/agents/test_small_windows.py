@@ -10,7 +10,7 @@ from agent_asking import asking
 from test_every_agent import good
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase
 from clew.llm.fit_prompt import fit_inputs, shorten_text

@@ -11,7 +11,7 @@ from test_graphsearch import ODD
 from test_rograg import CHAIN, knows
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.agents.graphsearch import GraphSearch
 from clew.engine import KnowledgeBase
 from clew.recipes.agents import AGENTS, AgentRecipe

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.agents.citing.support import SupportSpan, make_citation
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.agents.quote_units import complete_lists
 from clew.config import Settings
 from clew.context import Context

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.agents.answering.units import QuestionSigns, rank_units
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import Settings
 from clew.reader.span_reader import find_reader
 from clew.testing.hashed_kb import open_hashed

@@ -14,8 +14,8 @@ from clew.agents.answering.extractive import QUOTED_NOTE
 from clew.agents.answering.write import NO_REPLY, TOO_LONG
 from clew.agents.answering.write_account import ADDED_NOTE
 from clew.agents.ask import AskOptions
-from clew.agents.core.messages import strip_marks
-from clew.agents.core.types import Answer
+from clew.agents.messages import strip_marks
+from clew.agents.base import Answer
 from clew.config import Settings
 from clew.context import AnswerDelta
 from clew.engine import KnowledgeBase

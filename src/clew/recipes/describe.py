@@ -201,7 +201,7 @@ def tabulate_layout(layout: Layout) -> list[dict[str, str]]:
     usual = "ours: whole passages within 4,000 tokens of prompt"
     source = LAYOUT_SOURCES.get(layout, usual if layout == PASSAGES else CONFIGURED)
     rows: list[tuple[str, str]] = [(one.kind, _format_section(one)) for one in layout.sections]
-    rows.append(("total", f"{layout.total} tokens, {layout.part} for a sub-question"))
+    rows.append(("total", f"{layout.total} tokens" if layout.total else "what the window leaves"))
     return [
         {"step": "shows", "parameter": name, "value": value, "source": "" if at else source}
         for at, (name, value) in enumerate(rows)

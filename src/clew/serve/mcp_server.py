@@ -19,7 +19,7 @@ from mcp_types import INTERNAL_ERROR, ListResourcesResult, PaginatedRequestParam
 from pydantic import AfterValidator, Field, ValidationError
 from starlette.applications import Starlette
 
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import ServeSettings
 from clew.context import StepStarted
 from clew.engine import KnowledgeBase

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from clew.adapters import adapt_embedder, attach_tuning
 from clew.agents.ask import (
     DEFAULT_OPTIONS,
-    Asking,
     AnswerStream,
+    Asking,
     AskOptions,
     answer_with,
     check_question,
@@ -65,7 +65,7 @@ from clew.retrieve.signals import run_recipe
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Counts, Snapshot, Store, make_removal
 from clew.stores.opening import open_located_store, read_backup_embedder, restore_backup
-from clew.types import Chunking, Evidence, Found
+from clew.types import Chunking, Evidence
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe

@@ -1,7 +1,6 @@
 """What an agent is, what answering and searching return, and how agents run work side by side."""
 
 import asyncio
-import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from clew.agents.tools import Toolbox
 from clew.context import Context, ShownPrompt, TraceStep

@@ -1,7 +1,7 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from clew.adapters import adapt_embedder, attach_tuning
 from clew.agents.ask import (
     DEFAULT_OPTIONS,
-    Asking,
     AnswerStream,
+    Asking,
     AskOptions,
     answer_with,
     check_question,
@@ -22,6 +22,7 @@ from clew.agents.ask import (
     stream_answer,
 )
 from clew.agents.base import Answer, Mode, Results
+from clew.agents.tools import Toolbox
 from clew.arguments import list_arguments
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
@@ -64,7 +65,7 @@ from clew.retrieve.signals import run_recipe
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Counts, Snapshot, Store, make_removal
 from clew.stores.opening import open_located_store, read_backup_embedder, restore_backup
-from clew.types import Chunking, Found
+from clew.types import Chunking, Evidence
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
@@ -373,6 +374,17 @@ class KnowledgeBase:
             usage=ctx.meter.total,
             prompts=tuple(ctx.prompts or ()),
         )
+
+    @embed_on_first_use
+    async def use_tool(
+        self, name: str, arguments: Mapping[str, Any], *, recipe: str | None = None
+    ) -> Evidence:
+        """Call a tool that agents have; what is wrong with the arguments is said in a finding."""
+        loaded = self._load_recipe(recipe or self.settings.recipe)
+        async with self.store.snapshot() as snapshot:
+            ctx = await self.context(snapshot, "", loaded.retrieve.name)
+            ctx = replace(ctx, layout=loaded.retrieve.layout, sources=self.store.sources)
+            return await Toolbox(ctx, loaded.retrieve).call(name, arguments)
 
     async def _choose_recipe(self) -> tuple[str, str]:
         """The recipe for a question without one, and a note if it is not the configured one."""

@@ -1,10 +1,9 @@
 """What an agent is, what answering and searching return, and how agents run work side by side."""
 
 import asyncio
-import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from clew.agents.tools import Toolbox
 from clew.context import Context, ShownPrompt, TraceStep

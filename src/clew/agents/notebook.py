@@ -59,7 +59,7 @@ class Notes:
         return self._format({})
 
     def fit(self, tokens: int) -> str:
-        """Format within so many tokens: of all parts the contexts of the first notes are cut first."""
+        """Format within so many tokens: the contexts of the first notes are cut first."""
         oldest = chain.from_iterable(zip_longest(*self.parts.values()))
         most: dict[int, int] = {}
         for note in oldest:
@@ -97,8 +97,8 @@ def fill_placeholders(query: str, notes: Iterable[Note]) -> str:
 def join_pages(notes: Iterable[Note]) -> EvidencePage:
     """Make one page of the lines that the notes kept, of all lines where they kept none.
 
-    Each line stands there once, at the best of its places: where room lacks, a prompt shows the best
-    lines of every note.
+    Each line stands there once, at the best of its places: where room lacks, a prompt shows the
+    best lines of every note.
     """
     notes = list(notes)
     kept = [line for note in notes for line in note.kept_lines()]

@@ -16,7 +16,6 @@ from clew.evaluate.datasets import Question, load_dataset
 from clew.json_output import to_json_value
 
 
-
 def register(app: typer.Typer) -> None:
     """Register this module's command."""
     app.command()(calibrate)

@@ -6,8 +6,8 @@ import re
 from rich.markup import escape
 from rich.tree import Tree
 
-from clew.agents.confidence import describe_confidence
 from clew.agents.base import Answer, Results
+from clew.agents.confidence import describe_confidence
 from clew.cli.common import out
 from clew.context import TraceStep
 from clew.text.names import name_key

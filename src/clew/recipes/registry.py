@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from clew.agents.baselines import ClosedBook
 from clew.agents.base import Agent, Trainable
+from clew.agents.baselines import ClosedBook
 from clew.errors import ConfigError, suggest
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS, AgentRecipe

@@ -1,20 +1,23 @@
 """GraphSearch: plans of any length, both channels, grounding, verdicts, and its ablations."""
 
-import json
+import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from agent_asking import Ask, asking
 
+from clew.agents.ask import AskOptions
 from clew.agents.base import Answer
 from clew.agents.graphsearch import needs_answers, needs_entities
 from clew.agents.notebook import Note, Notes
-from clew.context import TraceStep
+from clew.context import Event, StepEnded, StepStarted, TraceStep
 from clew.engine import KnowledgeBase
+from clew.llm.budget import UsageLimits
+from clew.llm.chat import Reply
 from clew.recipes.agents import AGENTS
-from clew.testing.fakes import prompt_name
+from clew.testing.fakes import AgentScript, Messages, ScriptedChat, prompt_name
 
 # The shape of the paper's own example (Figure 12): eight sub-questions, six sub-queries of triples.
 EIGHT = [
@@ -49,41 +52,38 @@ TWO = {"queries": ["Who designed Marrow Bridge?", "Where was #1 born?"]}
 TWO_TRIPLES = triples(
     [("Marrow Bridge", "designed by", "Entity#1")], [("Entity#1", "born in", "Entity#2")]
 )
-ANSWERED = {"enough": True, "answer": "In Hallowmere [1].", "short": "Hallowmere"}
 
 
-class Chat:
+class Chat(AgentScript):
     """Replies by the name of the prompt; keeps what each prompt was shown."""
 
     def __init__(self, **replies: Any) -> None:
-        self.replies: Mapping[str, Any] = {
-            "decompose_text": TWO,
-            "decompose_triples": TWO_TRIPLES,
-            "ground": lambda said: {"query": said.rpartition("Sub-query: ")[2].replace("#1", "X")},
-            "refine_text": {"items": [1], "context": "Ilse Brandvik designed it."},
-            "refine_triples": {"items": [1], "context": "Marrow Bridge | designer | Brandvik"},
-            "sub_answer": {"answer": "Ilse Brandvik"},
-            "draft": {"reasoning": "She was born there.", "answer": "Hallowmere"},
-            "verify": {"verdict": "ACCEPT"},
-            "expand_text": {"queries": ["What is the home town of Ilse Brandvik?"]},
-            "expand_triples": triples([("Ilse Brandvik", "home town", "Entity#9")]),
-            "answer": ANSWERED,
-            **replies,
-        }
+        super().__init__(
+            {
+                "decompose_text": TWO,
+                "decompose_triples": TWO_TRIPLES,
+                "ground": lambda said: {"query": last_line(said).replace("#1", "X")},
+                "refine_text": {"items": [1], "context": "Ilse Brandvik designed it."},
+                "refine_triples": {"items": [1], "context": "Marrow Bridge | designer | Brandvik"},
+                "sub_answer": {"answer": "Ilse Brandvik"},
+                "draft": {"reasoning": "She was born there.", "answer": "Hallowmere"},
+                "verify": {"verdict": "ACCEPT"},
+                "expand_text": {"queries": ["What is the home town of Ilse Brandvik?"]},
+                "expand_triples": triples([("Ilse Brandvik", "home town", "Entity#9")]),
+                "answer": {"enough": True, "answer": "In Hallowmere [1].", "short": "Hallowmere"},
+                **replies,
+            }
+        )
         self.shown: dict[str, list[str]] = {}
 
-    def __call__(self, messages: list[dict[str, Any]]) -> str:
-        name, said = prompt_name(messages), str(messages[-1]["content"])
-        before = self.shown.setdefault(name, [])
-        reply = self.replies[name]
-        if isinstance(reply, list):
-            reply = reply[min(len(before), len(reply) - 1)]
-        before.append(said)
-        reply = reply(said) if callable(reply) else reply
-        return reply if isinstance(reply, str) else json.dumps(reply)
+    def __call__(self, messages: Messages) -> str:
+        self.shown.setdefault(prompt_name(messages), []).append(str(messages[-1]["content"]))
+        return super().__call__(messages)
 
-    def count(self, name: str) -> int:
-        return len(self.shown.get(name, []))
+
+def last_line(said: str) -> str:
+    """The query at the end of a prompt."""
+    return said.rpartition("ry: ")[2]
 
 
 @pytest.fixture
@@ -106,15 +106,35 @@ def inputs(answer: Answer, name: str) -> list[str]:
 async def test_every_sub_query_of_a_long_plan_is_asked(ask: Ask) -> None:
     chat = Chat(decompose_text={"queries": EIGHT}, decompose_triples=triples(*SIX))
     answer = await ask(chat, recipe="graphsearch")
-    asked = [line.rpartition("Sub-query: ")[2] for line in chat.shown["sub_answer"]]
+    asked = [last_line(said) for said in chat.shown["sub_answer"]]
     assert len(asked) == len(EIGHT) + len(SIX)
     assert sum(" | " in query for query in asked) == len(SIX)  # as triples, not as questions
     # Those that refer to an earlier one are grounded, and no others.
-    assert chat.count("ground") == 5 + 4
+    assert chat.prompts.count("ground") == 5 + 4
     assert answer.candidate == "Hallowmere"
     assert answer.citations
     for query in (EIGHT[0], "Entity#2 | compare with | Entity#6"):
         assert query in chat.shown["draft"][0]
+
+
+async def test_what_needs_no_answer_is_asked_at_once(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = ScriptedChat.__call__
+
+    async def reply_later(self: ScriptedChat, *given: Any) -> Reply:
+        await asyncio.sleep(0)
+        return await reply(self, *given)
+
+    monkeypatch.setattr(ScriptedChat, "__call__", reply_later)
+    events: list[Event] = []
+    chat = Chat(decompose_text={"queries": EIGHT}, decompose_triples=triples(*SIX))
+    await ask(chat, recipe="graphsearch", manner=AskOptions(on_event=events.append))
+    ended = [e.step.step if isinstance(e, StepEnded) else "" for e in events]
+    first = ended.index("sub-query 1")
+    begun = {one.input for one in events[:first] if isinstance(one, StepStarted)}
+    assert {EIGHT[0], EIGHT[1], EIGHT[2]} <= begun
+    assert not {EIGHT[3], EIGHT[5]} & begun
 
 
 def test_a_sub_query_waits_for_those_that_find_what_it_needs() -> None:
@@ -173,9 +193,9 @@ async def test_a_rejected_draft_is_expanded_in_both_channels_and_drafted_again(a
     rejected = {"reasoning": "…", "verdict": "REJECT", "missing": "her home town"}
     chat = Chat(verify=[rejected, {"verdict": "ACCEPT"}])
     answer = await ask(chat, recipe="graphsearch")
-    assert [chat.count(n) for n in ("draft", "verify", "expand_text", "expand_triples")] == [
-        *(2, 2, 1, 1)
-    ]
+    assert [
+        chat.prompts.count(n) for n in ("draft", "verify", "expand_text", "expand_triples")
+    ] == [*(2, 2, 1, 1)]
     assert "REJECT: her home town" in chat.shown["expand_triples"][0]
     assert "What is the home town of Ilse Brandvik?" in inputs(answer, "search")
     assert "Ilse Brandvik home town" in inputs(answer, "search")
@@ -185,8 +205,8 @@ async def test_a_rejected_draft_is_expanded_in_both_channels_and_drafted_again(a
 async def test_an_accepted_draft_ends_the_search(ask: Ask) -> None:
     chat = Chat()
     await ask(chat, recipe="graphsearch")
-    assert chat.count("draft") == chat.count("verify") == 1
-    assert chat.count("expand_text") == 0
+    assert chat.prompts.count("draft") == chat.prompts.count("verify") == 1
+    assert chat.prompts.count("expand_text") == 0
 
 
 async def test_drafts_that_stay_rejected_end_after_the_last_reflection(ask: Ask) -> None:
@@ -197,24 +217,24 @@ async def test_drafts_that_stay_rejected_end_after_the_last_reflection(ask: Ask)
 
     chat = Chat(verify={"verdict": "REJECT", "missing": "all"}, expand_text=more)
     answer = await ask(chat, recipe="graphsearch")
-    assert chat.count("draft") == chat.count("verify") == 3
-    assert chat.count("expand_text") == 2
+    assert chat.prompts.count("draft") == chat.prompts.count("verify") == 3
+    assert chat.prompts.count("expand_text") == 2
     assert answer.candidate == "Hallowmere"
 
 
 async def test_an_expansion_without_anything_new_ends_the_search(ask: Ask) -> None:
     chat = Chat(verify={"verdict": "REJECT"}, expand_text=TWO, expand_triples={"queries": []})
     await ask(chat, recipe="graphsearch")
-    assert chat.count("draft") == 1
+    assert chat.prompts.count("draft") == 1
 
 
 async def test_the_released_preset_expands_what_is_accepted_once(ask: Ask) -> None:
     chat = Chat()
     await ask(chat, recipe="graphsearch-released")
-    assert (chat.count("expand_text"), chat.count("draft")) == (1, 2)
+    assert (chat.prompts.count("expand_text"), chat.prompts.count("draft")) == (1, 2)
     rejected = Chat(verify={"verdict": "REJECT"})
     await ask(rejected, recipe="graphsearch-released")
-    assert rejected.count("expand_text") == 0
+    assert rejected.prompts.count("expand_text") == 0
 
 
 MODULES = {
@@ -232,7 +252,7 @@ async def test_a_row_of_the_ablation_calls_its_modules_and_no_others(ask: Ask, r
     chat = Chat(verify={"verdict": "REJECT", "missing": "more"})
     answer = await ask(chat, recipe=f"graphsearch-{row}")
     for module, prompts in MODULES.items():
-        assert all((chat.count(name) > 0) == (module in row.split("-")) for name in prompts)
+        assert all((chat.prompts.count(name) > 0) == (module in row.split("-")) for name in prompts)
     assert answer.candidate == "Hallowmere"
 
 
@@ -252,7 +272,7 @@ async def test_a_module_that_cannot_be_read_is_passed_over(ask: Ask, name: str) 
     verdict: Any = {"verdict": "REJECT", "missing": "more"}
     chat = Chat(**{"verify": verdict, name: "I had rather not say."})
     answer = await ask(chat, recipe="graphsearch")
-    assert chat.count(name)
+    assert chat.prompts.count(name)
     assert answer.candidate == "Hallowmere"
     assert not answer.model_error
 
@@ -263,9 +283,6 @@ async def test_placeholders_are_filled_plainly_where_grounding_fails(ask: Ask) -
 
 
 async def test_a_spent_budget_ends_the_work(valley: KnowledgeBase) -> None:
-    from clew.agents.ask import AskOptions
-    from clew.llm.budget import UsageLimits
-
     manner = AskOptions(limits=UsageLimits(calls=4))
     answer = await asking(valley)(Chat(), recipe="graphsearch", manner=manner)
     assert not answer.complete
@@ -282,5 +299,5 @@ def test_old_contexts_are_cut_first_and_answers_stay() -> None:
     shown = Notes({"semantic channel": notes, "Draft": ["a draft"]}).fit(1200)
     contexts = re.findall(r"Context: (.*)", shown)
     assert [len(one) for one in contexts] == sorted(map(len, contexts))
-    assert len(contexts[0]) < len(contexts[-1]) == len(f"{long}".rstrip())
+    assert len(contexts[0]) < len(contexts[-1]) == len(long)
     assert all(f"answer {n}" in shown for n in range(1, 5))

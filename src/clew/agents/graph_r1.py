@@ -25,6 +25,7 @@ from clew.llm.fit_prompt import shorten_text
 from clew.llm.json_repair import strip_thinking
 from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
 from clew.llm.prompt import send_fitting
+from clew.llm.reply_limit import ReplyCut, ReplyLimit, ask_until_whole
 from clew.llm.trained_model import TrainedConfig
 from clew.types import Evidence
 
@@ -35,6 +36,8 @@ EPISODE_ROOM = 625
 _UNRANKED = ("around", "sentence")
 _KNOWLEDGE = "<knowledge>"  # the knowledge base writes this, not the model
 _GAP_TOKENS = 16  # left of knowledge for which a long episode has no room
+_NAME = "graph-r1"
+_READ = Layout((Section("facts"), Section("passages")))
 _MAY_REFUSE = "Where what you find does not tell, the answer is: unknown."
 
 
@@ -134,33 +137,23 @@ class GraphR1:
             chat = step.ctx.model("plan")
             stop = STOP_SEQUENCES if self.brief else (*STOP_SEQUENCES, _KNOWLEDGE)
 
-            async def send() -> Reply:
-                shown = await self._fit_messages(step.ctx, messages)
-                return await chat(Request(shown, max_tokens=self.step, stop=stop))
+            like = Request(max_tokens=self.step, stop=stop)
 
-            reply = await send_fitting(chat, "graph-r1", send)
+            async def send(limit: ReplyLimit) -> Reply:
+                shown = await fit_messages(step.ctx, messages, limit.tokens)
+                reply = await chat(limit.request(like, shown))
+                if reply.finish == "length" and self.step is None and not limit.last:
+                    raise ReplyCut("a step of Graph-R1 is cut off", reply.usage)
+                return reply
+
+            reply = await send_fitting(
+                chat, _NAME, lambda: ask_until_whole(chat, _NAME, like, send)
+            )
             step.output = " ".join(reply.text.split())[:200]
         said = reply.text if "<" in reply.text else strip_thinking(reply.text)
         text = restore_closing_tag(said if self.brief else said.partition(_KNOWLEDGE)[0])
         messages.append(Message("assistant", text))
         return parse_action(text)
-
-    async def _fit_messages(self, ctx: Context, messages: list[Message]) -> tuple[Message, ...]:
-        """Cut the oldest knowledge first, until the episode fits the model's window."""
-        limit = await ctx.room("plan", self.step or await ctx.room("plan") // 4)
-        shown, cut = list(messages), 0
-        for at, message in enumerate(messages):
-            over = estimate_prompt_tokens(shown) - limit
-            if over <= 0:
-                break
-            if message.role != "system":
-                size = estimate_tokens(message.content)
-                text = shorten_text(message.content, max(_GAP_TOKENS, size - over - 1))
-                shown[at] = replace(message, content=text)
-                cut += text != message.content
-        if cut:
-            ctx.note_cut(f"{cut} earlier messages shortened")
-        return tuple(shown)
 
     def select_evidence(self, found: Evidence) -> Evidence:
         """Return what of a retrieval is shown: its ranked facts, or passages where it has none."""
@@ -204,4 +197,19 @@ class _Episode:
         return self.shown.format_evidence(found)
 
 
-_READ = Layout((Section("facts"), Section("passages")))
+async def fit_messages(ctx: Context, messages: list[Message], reply: int) -> tuple[Message, ...]:
+    """Cut the oldest knowledge first, until the episode fits the window beside a reply."""
+    limit = await ctx.room("plan", reply)
+    shown, cut = list(messages), 0
+    for at, message in enumerate(messages):
+        over = estimate_prompt_tokens(shown) - limit
+        if over <= 0:
+            break
+        if message.role != "system":
+            size = estimate_tokens(message.content)
+            text = shorten_text(message.content, max(_GAP_TOKENS, size - over - 1))
+            shown[at] = replace(message, content=text)
+            cut += text != message.content
+    if cut:
+        ctx.note_cut(f"{cut} earlier messages shortened")
+    return tuple(shown)

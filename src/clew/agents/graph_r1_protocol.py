@@ -89,6 +89,7 @@ class GraphR1Protocol:
     """Queries before the final answer is demanded; 0 is R1, which answers from memory."""
     brief: bool = False
     """Send only the question, without instructions: for a model trained on the format."""
+
     def initial_messages(self, question: str) -> tuple[tuple[str, str], ...]:
         """Return the first messages, as (role, text)."""
         if self.brief:

@@ -16,6 +16,7 @@ from clew.agents.tools import Toolbox
 from clew.context import AnswerDelta, Context
 from clew.errors import ParseError
 from clew.llm.chat import Chat
+from clew.llm.fit_prompt import PromptInput
 from clew.llm.json_repair import strip_thinking
 from clew.llm.prompt import Prompt
 from clew.types import Evidence
@@ -85,7 +86,7 @@ def mode_rules(ctx: Context, mode: Mode) -> str:
 
 
 async def write_answer(
-    ctx: Context, tools: Toolbox, page: EvidencePage, mode: Mode, notes: str = ""
+    ctx: Context, tools: Toolbox, page: EvidencePage, mode: Mode, notes: PromptInput = ""
 ) -> Answer:
     """Let the model answer the question over a page; `notes` are what an agent worked out before.
 

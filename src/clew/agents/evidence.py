@@ -367,7 +367,8 @@ def passage_of(fact: Statement) -> tuple[Passage, ...]:
     return (Passage(*place),)
 
 
-def _report_sources(report: Report) -> tuple[Passage, ...]:
+def report_sources(report: Report) -> tuple[Passage, ...]:
+    """Return the spans that a report cites as passages."""
     return tuple(
         Passage(c.chunk, c.doc, "", report.score, c.quote, c.start, c.end) for c in report.citations
     )
@@ -382,7 +383,7 @@ _OFFERED: dict[EvidenceKind, Callable[[Evidence], _Offer]] = {
     "entities": lambda e: (e.entities, format_entity, lambda entity: entity.sources),
     "facts": lambda e: (e.facts, format_fact, passage_of),
     "paths": lambda e: (e.paths, format_path, _path_sources),
-    "communities": lambda e: (e.communities, format_report, _report_sources),
+    "communities": lambda e: (e.communities, format_report, report_sources),
     "passages": lambda e: (e.chunks, format_passage, lambda passage: (passage,)),
     "findings": lambda e: (e.findings, lambda finding: finding.text, lambda f: f.sources),
 }

@@ -4,7 +4,10 @@ from dataclasses import dataclass, field, replace
 
 from clew.agents.base import Agent
 from clew.agents.baselines import ClosedBook, Reader
+from clew.agents.graph_r1 import GraphR1
 from clew.agents.graphsearch import BOTH_CHANNELS, GraphSearch, Verdict
+from clew.agents.map_reduce import MapReduce
+from clew.agents.react import IrCot, React
 from clew.agents.searcher import Searcher
 from clew.types import Chunking
 
@@ -77,6 +80,35 @@ _AGENT_RECIPES = (
         for channel in BOTH_CHANNELS
     ),
     AgentRecipe("llm", ClosedBook(), "the model without documents", "baseline"),
+    AgentRecipe("react", React(), "thought, action, observation", "ReAct (Yao et al. 2023)"),
+    AgentRecipe(
+        "ircot",
+        IrCot(),
+        "each sentence of the reasoning is the next query",
+        "IRCoT (Trivedi et al. 2023)",
+        ("naive",),
+    ),
+    AgentRecipe(
+        "graph-r1",
+        GraphR1(),
+        "think, query, think again, answer; each query shows five fused facts with their scores",
+        "Graph-R1 (2025)",
+        ("graph-r1", "clew"),
+    ),
+    AgentRecipe(
+        "graph-r1-facts",
+        GraphR1(top_k=12, show="pages"),
+        "the same loop over the facts of the pages about what a query names",
+        "measured here, see docs/results/training.md",
+        ("own-facts", "clew"),
+    ),
+    AgentRecipe(
+        "msgraphrag-global",
+        MapReduce(),
+        "points noted over community reports, the best put together",
+        "MS GraphRAG (Edge et al. 2024)",
+        ("msgraphrag-global",),
+    ),
 )
 
 AGENTS: dict[str, AgentRecipe] = {recipe.name: recipe for recipe in _AGENT_RECIPES}

@@ -47,7 +47,6 @@ DEFAULT_NOTES = {
     "BeamPaths.supplement": "ours: the embedder fills what a model leaves out",
     "BeamPaths.refine": "ours: off",
     "BeamPaths.early_stop": "ours: off",
-    "RankedPaths.supplement": "ours: the embedder fills what a model leaves out",
     "RankedPaths.rerank": "ours: off",
     "CitedChunks.of_each": "ours: the passages a report cites that fit best",
     "LinkNames.hint": "measured here (docs/recipes.md)",
@@ -97,7 +96,12 @@ AGENT_NOTES = {
     "GraphR1.brief": "ours: for trained policies",
     "GraphR1.unaided": "ours: for trained policies",
     "GraphR1.show": "Graph-R1 §4.2: the fused facts with their scores",
-    "GraphR1.room": "ours: of the 4,096 tokens of an episode",
+    "GraphR1.room": "ours: a turn's share of the window; in training of the 4,096 of an episode",
+    "React.turns": "ReAct §3.2: 7 steps for HotpotQA",
+    "IrCot.turns": "IRCoT §3.1: at most 8 reasoning steps",
+    "IrCot.top_k": "IRCoT §4: of 2, 4, 6 and 8 paragraphs a step",
+    "MapReduce.map_tokens": "MS GraphRAG §3.3: a window of 8k",
+    "MapReduce.reduce_tokens": "MS GraphRAG §3.3: a window of 8k",
 }
 NO_NEEDS = "nothing"
 NO_NOTES: Mapping[str, str] = {}

@@ -161,9 +161,10 @@ async def test_grounding_reads_what_came_before(ask: Ask) -> None:
     assert "EntityX born in" in inputs(answer, "search")
 
 
-async def test_each_channel_reads_its_own_kind(ask: Ask) -> None:
+@pytest.mark.parametrize("retriever", ["clew", "bm25", "lightrag", "pathrag", "hypergraphrag"])
+async def test_each_channel_reads_its_own_kind(ask: Ask, retriever: str) -> None:
     chat = Chat()
-    await ask(chat, recipe="graphsearch")
+    await ask(chat, recipe=f"graphsearch+{retriever}")
     assert all("Relations:" not in said for said in chat.shown["refine_text"])
     assert all("Relations:" in said for said in chat.shown["refine_triples"])
     assert not any("Passages:" in said for said in chat.shown["refine_triples"])

@@ -96,10 +96,16 @@ class EvidencePage:
         return list(dict.fromkeys(p for item in lines for p in item.sources))
 
     def merge(self, other: "EvidencePage") -> "EvidencePage":
-        """Add the lines of another page that this one has not; numbers stay as they are."""
-        known = {item.text for item in self.items}
-        new = tuple(item for item in other.items if item.text not in known)
-        return replace(self, items=(*self.items, *new))
+        """Add the lines of another page that this one has not; numbers stay as they are.
+
+        A line of both has the better of its places.
+        """
+        places = {item.text: item.place for item in other.items}
+        held = (
+            replace(item, place=min(item.place, places.pop(item.text, item.place)))
+            for item in self.items
+        )
+        return replace(self, items=(*held, *(item for item in other.items if item.text in places)))
 
     def describe(self) -> str:
         """Say what is shown and what was left out, for the trace."""

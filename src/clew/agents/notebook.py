@@ -83,6 +83,18 @@ def _show(one: Note | str, most: Mapping[int, int]) -> str:
     return one if isinstance(one, str) else one.show(most.get(id(one)))
 
 
+def format_numbers(numbers: Iterable[int]) -> str:
+    """Format numbers in short: `1-4, 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = (f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    return ", ".join(parts) or "none"
+
+
 def find_numbers(query: str) -> set[int]:
     """Return the numbers of the placeholders `#1`, `#2`, ... of a query."""
     return {int(number) for number in _PLACEHOLDER.findall(query)}

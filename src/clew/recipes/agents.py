@@ -9,6 +9,7 @@ from clew.agents.graphsearch import BOTH_CHANNELS, GraphSearch, Verdict
 from clew.agents.map_reduce import MapReduce
 from clew.agents.react import IrCot, React
 from clew.agents.searcher import Searcher
+from clew.agents.youtu import Youtu
 from clew.types import Chunking
 
 
@@ -27,9 +28,14 @@ class AgentRecipe:
 
 _GRAPHSEARCH = "GraphSearch (2025)"
 _GRAPHSEARCH_CHUNKS = Chunking(400, 0, "sentences")  # implementation details: 400 tokens
+_YOUTU = "Youtu-GraphRAG (2025)"
 _NO_MODULES = GraphSearch(*(False,) * 6)  # Table 3, first row
 _QD_CR = replace(_NO_MODULES, decompose=True, refine=True)
 _QD_CR_QG = replace(_QD_CR, ground=True)
+
+
+def _youtu(name: str, agent: Youtu, about: str) -> AgentRecipe:
+    return AgentRecipe(f"youtu-{name}", agent, about, f"{_YOUTU}, Table 3", ("youtu", "clew"))
 
 
 def _graphsearch(name: str, agent: GraphSearch, about: str, place: str) -> AgentRecipe:
@@ -78,6 +84,22 @@ _AGENT_RECIPES = (
             "Figure 5",
         )
         for channel in BOTH_CHANNELS
+    ),
+    AgentRecipe(
+        "youtu",
+        Youtu(),
+        "schema-guided sub-questions, four routes, reasoning and reflection",
+        _YOUTU,
+        ("youtu", "clew"),
+    ),
+    _youtu("no-schema", Youtu(schema=False), "without the schema"),
+    _youtu("no-agent", Youtu(reflection=False), "without reflection"),
+    AgentRecipe(
+        "youtu-no-community",
+        Youtu(communities=False),
+        "without the communities",
+        f"{_YOUTU}, Table 3",
+        ("youtu-flat", "clew"),
     ),
     AgentRecipe("llm", ClosedBook(), "the model without documents", "baseline"),
     AgentRecipe("react", React(), "thought, action, observation", "ReAct (Yao et al. 2023)"),

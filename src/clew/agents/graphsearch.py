@@ -41,7 +41,7 @@ class Verdict(StrEnum):
 class SubQuestions(BaseModel):
     """Sub-queries of the semantic channel."""
 
-    reasoning: str = Field("", description="think first")
+    reasoning: str = Field(default="", description="think first")
     queries: list[str] = Field(default_factory=list, description="sub-questions, in order")
 
     def texts(self) -> list[str]:
@@ -66,7 +66,7 @@ class TripleQuery(BaseModel):
 class TripleQueries(BaseModel):
     """Sub-queries of the relational channel."""
 
-    reasoning: str = Field("", description="think first")
+    reasoning: str = Field(default="", description="think first")
     queries: list[TripleQuery] = Field(default_factory=list, description="sub-queries, in order")
 
     def texts(self) -> list[str]:
@@ -81,31 +81,31 @@ class TripleQueries(BaseModel):
 class Grounded(BaseModel):
     """A sub-query whose placeholders are filled."""
 
-    reasoning: str = Field("", description="what each placeholder stands for, and why")
+    reasoning: str = Field(default="", description="what each placeholder stands for, and why")
     query: str = ""
 
 
 class Refined(BaseModel):
     """What matters of the evidence for a sub-query."""
 
-    reasoning: str = Field("", description="what each item says of the query")
+    reasoning: str = Field(default="", description="what each item says of the query")
     items: list[int] = Field(default_factory=list, description="the numbers of items that matter")
-    context: str = Field("", description="what they say")
+    context: str = Field(default="", description="what they say")
 
 
 class SubAnswer(BaseModel):
     """The intermediate answer of a sub-query."""
 
-    reasoning: str = Field("", description="think first")
+    reasoning: str = Field(default="", description="think first")
     answer: str = UNKNOWN
 
 
 class Draft(BaseModel):
     """The reasoning from the sub-queries to an answer of the question, and its gaps."""
 
-    reasoning: str = Field("", description="the chain of reasoning, step by step")
-    gaps: str = Field("", description="what a step needs and the notes do not say")
-    answer: str = Field("", description="the answer the chain leads to")
+    reasoning: str = Field(default="", description="the chain of reasoning, step by step")
+    gaps: str = Field(default="", description="what a step needs and the notes do not say")
+    answer: str = Field(default="", description="the answer the chain leads to")
 
     def __str__(self) -> str:
         """Format for a prompt."""
@@ -116,9 +116,9 @@ class Draft(BaseModel):
 class Verification(BaseModel):
     """Whether the evidence carries the draft."""
 
-    reasoning: str = Field("", description="check the draft step by step first")
+    reasoning: str = Field(default="", description="check the draft step by step first")
     verdict: Verdict
-    missing: str = Field("", description="the evidence that is missing or contradicts")
+    missing: str = Field(default="", description="the evidence that is missing or contradicts")
 
 
 _READ = {"question", "notes"}

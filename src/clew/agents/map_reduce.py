@@ -33,7 +33,9 @@ class ReportPoint(BaseModel, title="Point"):
 class ReportPoints(BaseModel, title="Points"):
     """What the reader of some reports notes."""
 
-    reasoning: str = Field("", description="think first: what of these reports bears on this")
+    reasoning: str = Field(
+        default="", description="think first: what of these reports bears on this"
+    )
     points: list[ReportPoint] = Field(default_factory=list)
 
 

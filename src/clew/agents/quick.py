@@ -24,7 +24,9 @@ from clew.context import Context
 from clew.index.view import View
 from clew.retrieve.linking.link_names import NameLink, link_names
 from clew.retrieve.pack import fetch_evidence
+from clew.text.dates import is_before, is_date, parse_date
 from clew.text.names import Tokens, name_key, strip_disambiguation, tokenize
+from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.types import Citation, Evidence, Found, Hit, Passage
@@ -38,6 +40,15 @@ _SETTLED = 0.9  # probability beyond which nothing more is read
 _MAX_NAME_WORDS = 8
 _MAX_SPAN_CHARS = 160
 _QUOTED = 3  # of the closest passages
+_ASK_VALUE = ("When: ", "How many: ")
+# The words that say which of two dates or numbers is meant.
+_LESS = frozenset(
+    "first earlier earliest older oldest before less least fewer smaller shorter".split()
+)
+_MORE = frozenset(
+    "later latest last younger youngest recently more most larger largest bigger longer higher".split()
+)
+_BETWEEN = 3  # words between two names that are compared
 _TRIMMED = " \t\n,;:.!?\"'“”‘’"
 
 
@@ -73,6 +84,13 @@ class Chain:
 
     question: str
     steps: tuple[Reading, ...] = ()
+    chosen: str = ""
+    """Which of two things compared is the answer."""
+
+    @property
+    def answer(self) -> str:
+        """What the chain ends in."""
+        return self.chosen or self.steps[-1].text
 
     @property
     def chance(self) -> float:
@@ -103,7 +121,7 @@ class Quick:
             return refuse(ctx, tools.evidence(), UNSURE)
         chains = []
         if ctx.reader is not None and ctx.reader.reads(ctx.question):
-            chains = await self.find_chains(ctx, found.chunks)
+            chains = await self.compare(ctx) or await self.find_chains(ctx, found.chunks)
         if chains:
             answer = name_answer(ctx, chains[0], found)
             sure = judge(answer, await load_model(ctx.key_values)).confidence
@@ -128,6 +146,73 @@ class Quick:
                 if not is_settled(ended[-len(last) :]) and hop + 1 < self.hops:
                     open_chains += await extend(ctx, chain, near)
         return sorted(ended, key=lambda one: -one.chance)
+
+    async def compare(self, ctx: Context) -> list[Chain]:
+        """Return which of the last two names in a question has the earlier or smaller value.
+
+        Or the later or larger one, as its word of comparison says; none where a value is missing.
+        """
+        t = tokenize(ctx.question)
+        least = [key in _LESS for key in t.keys if key in _LESS | _MORE]
+        links = link_names(ctx.view, ctx.question, t)[-2:]
+        if not least or len(links) < 2 or links[1].first - links[0].last > _BETWEEN:
+            return []
+        start, end = t.starts[links[0].first], t.ends[links[1].last - 1]
+        names = [ctx.question[t.starts[x.first] : t.ends[x.last - 1]] for x in links]
+        frame = ctx.question[:start], ctx.question[end:]
+        one, other = [await read_values(ctx, name, frame) for name in names]
+        pairs = [
+            (a, b, order)
+            for a, b in zip(one, other, strict=False)
+            if a and b and (order := order_values(a.steps[-1].text, b.steps[-1].text))
+        ]
+        if not pairs:
+            return []
+        a, b, order = max(
+            pairs, key=lambda pair: pair[0].steps[-1].chance * pair[1].steps[-1].chance
+        )
+        name = names[(order < 0) != least[0]]
+        return [Chain(ctx.question, (*a.steps, *b.steps), name)]
+
+
+async def read_values(
+    ctx: Context, name: str, frame: tuple[str, str]
+) -> tuple[Chain | None, Chain | None]:
+    """Read a date or a number for a name on its own page, and on that of a name it leads to."""
+    pages = await find_pages(ctx, name)
+    if not pages:
+        return None, None
+    question = name.join(frame)
+    here = await read_value(ctx, Chain(question), pages)
+    for one in await read_spans(ctx, question, pages):
+        named = narrow_to_name(ctx.view, one, 0.0)
+        if named is None or name_key(named.text) in name_key(question):
+            continue
+        if further := await find_pages(ctx, named.text):
+            step = Chain(question).then(named, named.text.join(frame))
+            return here, await read_value(ctx, step, further)
+    return here, None
+
+
+async def read_value(ctx: Context, chain: Chain, pages: Sequence[Passage]) -> Chain | None:
+    """Read the likeliest date or number for what a chain asks."""
+    for asked in _ASK_VALUE:
+        for one in await read_spans(ctx, asked + chain.question, pages):
+            if is_date(one.text) or (asked != _ASK_VALUE[0] and parse_quantity(one.text)):
+                return chain.then(one)
+    return None
+
+
+def order_values(one: str, other: str) -> int:
+    """Return -1 if a date or number is before another, 1 if it is behind, 0 if nothing tells."""
+    days = parse_date(one), parse_date(other)
+    if days[0] and days[1]:
+        before = is_before(days[0], days[1])
+        return 0 if before is None else (-1 if before else 1)
+    sizes = parse_quantity(one), parse_quantity(other)
+    if sizes[0] and sizes[1] and sizes[0].dimension == sizes[1].dimension:
+        return int(np.sign(sizes[0].amount - sizes[1].amount))
+    return 0
 
 
 def is_settled(chains: Sequence[Chain]) -> bool:
@@ -206,9 +291,9 @@ def count_out(t: Tokens, places: Iterable[int], taken: set[int]) -> list[int]:
     return found
 
 
-def narrow_to_name(view: View, reading: Reading) -> Reading | None:
+def narrow_to_name(view: View, reading: Reading, likely: float = _LIKELY) -> Reading | None:
     """Return a likely reading as the one name in it, "poet N" as N; None where there is none."""
-    if reading.chance < _LIKELY:
+    if reading.chance < likely:
         return None
     text = reading.passage.text[reading.start : reading.end]
     t = tokenize(text)
@@ -261,7 +346,7 @@ def cite_span(passage: Passage, start: int, end: int) -> Citation:
 
 def name_answer(ctx: Context, chain: Chain, found: Evidence) -> Answer:
     """Name the end of a chain, and quote where each of its steps was read."""
-    short, readings = chain.steps[-1].text, chain.steps
+    short, readings = chain.answer, chain.steps
     sources = [one.passage for one in readings]
     citations = place_citations([*dict.fromkeys(one.cite() for one in readings)], sources)
     quotes = "\n".join(f"{' '.join(c.quote.split())} [{n}]" for n, c in enumerate(citations, 1))

@@ -1,4 +1,4 @@
-"""Graph-R1 (Luo et al. 2025): think, query the hypergraph, think again, answer; with any chat model."""
+"""Graph-R1 (Luo et al. 2025): think, query the hypergraph, think again, answer; any chat model."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args

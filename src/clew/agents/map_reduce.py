@@ -1,4 +1,4 @@
-"""MS GraphRAG's global search (Edge et al. 2024): points noted over community reports, then joined."""
+"""MS GraphRAG's global search (Edge et al. 2024): points of community reports, then one answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

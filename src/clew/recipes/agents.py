@@ -7,6 +7,7 @@ from clew.agents.baselines import ClosedBook, Reader
 from clew.agents.graph_r1 import GraphR1
 from clew.agents.map_reduce import MapReduce
 from clew.agents.react import IrCot, React
+from clew.agents.rograg import Rograg
 from clew.agents.searcher import Searcher
 from clew.types import Chunking
 
@@ -22,6 +23,14 @@ class AgentRecipe:
     retrievers: tuple[str, ...] = ("clew",)
     chunk: Chunking | None = field(default=None, repr=False)
     """How documents are split for this agent, whatever its retriever."""
+
+
+_ROGRAG = "ROGRAG (2025)"
+_ROGRAG_RETRIEVERS = ("rograg-dual", "clew")
+
+
+def _rograg(name: str, agent: Rograg, about: str, place: str) -> AgentRecipe:
+    return AgentRecipe(f"rograg-{name}", agent, about, f"{_ROGRAG}, {place}", _ROGRAG_RETRIEVERS)
 
 
 _AGENT_RECIPES = (
@@ -41,6 +50,21 @@ _AGENT_RECIPES = (
         "IRCoT (Trivedi et al. 2023)",
         ("naive",),
     ),
+    AgentRecipe(
+        "rograg",
+        Rograg(),
+        "a logic form run by code, its arguments checked, the dual level behind it",
+        _ROGRAG,
+        _ROGRAG_RETRIEVERS,
+    ),
+    # Tables 6 and 7: the check before or after the answer, or none; one method alone.
+    _rograg("argument", Rograg(), "the arguments checked before the answer", "Table 7"),
+    _rograg("result", Rograg(check="result"), "the result checked instead", "Table 7"),
+    _rograg("unchecked", Rograg(check="none"), "nothing checked", "Table 7"),
+    _rograg(
+        "logic", Rograg(fallback=False), "the logic form alone, without the dual level", "Table 6"
+    ),
+    _rograg("level", Rograg(logic=False), "the dual level alone", "Table 6"),
     AgentRecipe(
         "graph-r1",
         GraphR1(),

@@ -89,7 +89,7 @@ async def test_react_finds_all_it_cites_also_where_the_window_is_small(ask: Ask)
 
 async def test_each_sentence_of_ircot_is_the_next_query(ask: Ask) -> None:
     thoughts = [
-        {"sentence": "Marrow Bridge was designed by Ilse Brandvik.", "done": False},
+        {"sentence": "Its designer was Ilse Brandvik, born somewhere.", "done": False},
         {"sentence": "Ilse Brandvik was born in Hallowmere.", "done": True},
     ]
     script = AgentScript({"next_thought": thoughts, "answer": HALLOWMERE})
@@ -98,7 +98,8 @@ async def test_each_sentence_of_ircot_is_the_next_query(ask: Ask) -> None:
     searched = [step.input for step in answer.trace if step.step == "search"]
     assert searched == [answer.question, thoughts[0]["sentence"]]
     first, second, last = (prompt.messages[-1].content for prompt in answer.prompts)
-    assert "designed by Ilse" not in first and "designed by Ilse" in second
+    assert "born in Hallowmere" not in first
+    assert "born in Hallowmere" in second
     assert str(thoughts[0]["sentence"]) in second
     assert all(str(thought["sentence"]) in last for thought in thoughts)
     assert answer.candidate == "Hallowmere" and answer.citations

@@ -27,13 +27,17 @@ class ReportPoint(BaseModel, title="Point"):
 
     text: str = ""
     reports: list[int] = Field(default_factory=list, description="the numbers of its reports")
-    score: float = Field(0.0, description="0 to 100: how much it helps to answer the question")
+    score: float = Field(
+        default=0.0, description="0 to 100: how much it helps to answer the question"
+    )
 
 
 class ReportPoints(BaseModel, title="Points"):
     """What the reader of some reports notes."""
 
-    reasoning: str = Field("", description="think first: what of these reports bears on this")
+    reasoning: str = Field(
+        default="", description="think first: what of these reports bears on this"
+    )
     points: list[ReportPoint] = Field(default_factory=list)
 
 

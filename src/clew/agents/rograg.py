@@ -1,7 +1,7 @@
-"""ROGRAG (Wang et al. 2025): a logic form that code runs, a verifier, dual-level retrieval behind."""
+"""ROGRAG (Wang et al. 2025): a logic form that code runs, a verifier, and the dual level behind."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -43,7 +43,7 @@ class Intent(BaseModel):
 class Judgement(BaseModel):
     """Whether a context can answer a question, or bears out a reply."""
 
-    reasoning: str = Field("", description="think first: what is needed, and what is there")
+    reasoning: str = Field(default="", description="think first: what is needed, and what is there")
     sufficient: bool = False
     missing: str = ""
 
@@ -124,7 +124,8 @@ class Rograg:
 
 async def _make_plan(ctx: Context, about: Intent) -> tuple[tuple[Operator, ...], str]:
     """Let the model plan; a plan that cannot run is repaired once, then its problem returned."""
-    plan, problem, told = (), "", ""
+    plan: tuple[Operator, ...] = ()
+    problem = told = ""
     for step in ("plan", "repair the plan"):
         said = await ctx.ask(
             LOGIC_FORM,
@@ -142,9 +143,7 @@ async def _make_plan(ctx: Context, about: Intent) -> tuple[tuple[Operator, ...],
     return plan, problem
 
 
-async def _judge(
-    ctx: Context, prompt: Prompt[Judgement], step: str, **inputs: str | EvidencePage
-) -> Judgement:
+async def _judge(ctx: Context, prompt: Prompt[Judgement], step: str, **inputs: Any) -> Judgement:
     """Ask the verifier; one whose reply cannot be read supports nothing."""
     otherwise = Judgement(missing=_UNREADABLE)
     return await ctx.ask(prompt, step=step, otherwise=otherwise, question=ctx.question, **inputs)

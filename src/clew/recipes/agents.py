@@ -64,7 +64,6 @@ _AGENT_RECIPES = (
     _rograg(
         "logic", Rograg(fallback=False), "the logic form alone, without the dual level", "Table 6"
     ),
-    _rograg("level", Rograg(logic=False), "the dual level alone", "Table 6"),
     AgentRecipe(
         "graph-r1",
         GraphR1(),

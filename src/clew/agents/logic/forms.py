@@ -29,7 +29,7 @@ _REFERENCE = re.compile(r"#(\d+)")
 class PlannedStep(BaseModel, title="Step"):
     """One step as a model writes it."""
 
-    question: str = Field("", description="what this step finds out, in words")
+    question: str = Field(default="", description="what this step finds out, in words")
     op: str = ""
     args: list[str | int] = Field(default_factory=list)
 
@@ -37,7 +37,9 @@ class PlannedStep(BaseModel, title="Step"):
 class Plan(BaseModel):
     """A logic form as a model writes it."""
 
-    reasoning: str = Field("", description="think first: what has to be known, in which order")
+    reasoning: str = Field(
+        default="", description="think first: what has to be known, in which order"
+    )
     steps: list[PlannedStep] = Field(default_factory=list)
 
 

@@ -21,10 +21,12 @@ _NOTHING = "nothing was found"
 class ReadValue(BaseModel, title="Value"):
     """One value that the evidence gives."""
 
-    text: str = Field("", description="the value as the evidence words it")
-    date: str = Field("", description="where it is a date, that as 1921-03-12, 1921-03 or 1921")
+    text: str = Field(default="", description="the value as the evidence words it")
+    date: str = Field(
+        default="", description="where it is a date, that as 1921-03-12, 1921-03 or 1921"
+    )
     number: str = Field(
-        "", description="where it is a number, that in digits with its unit: 12000, 4.5 km"
+        default="", description="where it is a number, that in digits with its unit: 12000, 4.5 km"
     )
     items: list[int] = Field(default_factory=list, description="the numbers of its items")
 
@@ -32,7 +34,9 @@ class ReadValue(BaseModel, title="Value"):
 class ReadValues(BaseModel, title="Values"):
     """All values that the evidence gives for a lookup."""
 
-    reasoning: str = Field("", description="think first: what is looked up, what each item says")
+    reasoning: str = Field(
+        default="", description="think first: what is looked up, what each item says"
+    )
     values: list[ReadValue] = Field(default_factory=list)
 
 

@@ -26,7 +26,7 @@ from clew.agents.tools import Toolbox
 from clew.arguments import list_arguments
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
-from clew.context import Context, PassageReader, QueryJudge
+from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
 from clew.errors import ConfigError
 from clew.extract.model_extractors import DocumentExtractor
@@ -57,7 +57,6 @@ from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
-from clew.reader.query_scorer import find_query_scorer
 from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
@@ -126,11 +125,6 @@ class KnowledgeBase:
     def reader(self) -> PassageReader | None:
         """The span reader, if its weights and packages are here."""
         return find_reader(self.settings.spans.file)
-
-    @cached_property
-    def scorer(self) -> QueryJudge | None:
-        """The query scorer, if its weights and packages are here."""
-        return find_query_scorer()
 
     @cached_property
     def builder(self) -> Builder:
@@ -416,8 +410,7 @@ class KnowledgeBase:
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
         given = (question, view, snapshot, embed, self.models, self.store)
-        reader, scorer = (self.reader, self.scorer) if reads else (None, None)
-        return Context(*given, rerank=self.rerank, reader=reader, scorer=scorer)
+        return Context(*given, rerank=self.rerank, reader=self.reader if reads else None)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any

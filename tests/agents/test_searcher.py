@@ -1,6 +1,7 @@
 """The default agent: one call where the evidence answers, tools where it does not."""
 
 import json
+import re
 from typing import Any
 
 import pytest

@@ -10,7 +10,7 @@ import pytest
 from bench.architecture import parse
 from serving import fill, make_key, make_server, running
 
-from clew.agents.core.messages import OWN_MARKS
+from clew.agents.messages import OWN_MARKS
 from clew.recipes.configure import add_own_recipes
 from clew.recipes.registry import describe_recipes
 from clew.serve.page_files import load_page_files

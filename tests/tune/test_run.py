@@ -48,7 +48,6 @@ async def right(base: KnowledgeBase, questions: list[Question]) -> float:
     return hits / len(questions)
 
 
-@pytest.mark.usefixtures("rules_only")
 async def test_what_is_learnt_answers_questions_that_words_alone_cannot(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:

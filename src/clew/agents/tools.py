@@ -224,7 +224,10 @@ async def read(tools: Toolbox, document: str, start: int = 0, end: int | None = 
 
 
 async def calculate(tools: Toolbox, expression: str) -> Evidence:
-    """Compute: numbers, + - * / **, <, min, max, sum, mean, round, date("1999-12-31"), days, years."""
+    """Compute numbers and dates: + - * / **, <, min, max, sum, mean, round, days and years.
+
+    Dates are written date("1999-12-31"); days(d, e) and years(d, e) count what lies between two.
+    """
     return Evidence(findings=(Finding(f"{expression} = {compute(expression)}", "calculate"),))
 
 

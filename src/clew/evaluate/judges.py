@@ -146,7 +146,7 @@ class Judge:
         forward, backward = (verdict.model_dump() for verdict in verdicts)
         return {name: (points[forward[name]] + 1 - points[backward[name]]) / 2 for name in PAIRWISE}
 
-    async def _ask(self, prompt: Prompt[Out], question: Question, inputs: Mapping[str, str]) -> Out:
+    async def _ask(self, prompt: Prompt[Out], question: Question, inputs: Mapping[str, Any]) -> Out:
         """Ask one prompt; what the judge cannot answer raises JudgeError."""
 
         async def ask(chat: Chat) -> Out:

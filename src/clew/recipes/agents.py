@@ -1,10 +1,11 @@
 """Agents by name, each with its default retriever."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clew.agents.base import Agent
 from clew.agents.baselines import ClosedBook, Reader
 from clew.agents.graph_r1 import GraphR1
+from clew.agents.graphsearch import BOTH_CHANNELS, GraphSearch, Verdict
 from clew.agents.map_reduce import MapReduce
 from clew.agents.react import IrCot, React
 from clew.agents.rograg import Rograg
@@ -27,6 +28,16 @@ class AgentRecipe:
 
 _ROGRAG = "ROGRAG (2025)"
 _ROGRAG_RETRIEVERS = ("rograg-dual", "clew")
+_GRAPHSEARCH = "GraphSearch (2025)"
+_GRAPHSEARCH_CHUNKS = Chunking(400, 0, "sentences")  # implementation details: 400 tokens
+_NO_MODULES = GraphSearch(*(False,) * 6)  # Table 3, first row
+_QD_CR = replace(_NO_MODULES, decompose=True, refine=True)
+_QD_CR_QG = replace(_QD_CR, ground=True)
+
+
+def _graphsearch(name: str, agent: GraphSearch, about: str, place: str) -> AgentRecipe:
+    source = f"{_GRAPHSEARCH}, {place}"
+    return AgentRecipe(f"graphsearch-{name}", agent, about, source, chunk=_GRAPHSEARCH_CHUNKS)
 
 
 def _rograg(name: str, agent: Rograg, about: str, place: str) -> AgentRecipe:
@@ -41,6 +52,40 @@ _AGENT_RECIPES = (
         "measured here, see docs/agents.md",
     ),
     AgentRecipe("reader", Reader(), "one retrieval, one written answer", "baseline"),
+    AgentRecipe(
+        "graphsearch",
+        GraphSearch(),
+        "two channels of sub-queries, drafted, verified, expanded",
+        _GRAPHSEARCH,
+        chunk=_GRAPHSEARCH_CHUNKS,
+    ),
+    _graphsearch(
+        "released",
+        GraphSearch(top_k=5, max_reflections=1, expand_on=Verdict.ACCEPT),
+        "as the authors' code does it: expands on ACCEPT, one reflection, top-k 5",
+        "authors' code",
+    ),
+    # Table 3: modules added one after another.
+    _graphsearch("none", _NO_MODULES, "no module", "Table 3"),
+    _graphsearch("qd-cr", _QD_CR, "decomposition and refinement", "Table 3"),
+    _graphsearch("qd-cr-qg", _QD_CR_QG, "and grounding", "Table 3"),
+    _graphsearch("qd-cr-qg-ld", replace(_QD_CR_QG, draft=True), "and drafting", "Table 3"),
+    _graphsearch(
+        "qd-cr-qg-ld-ev-qe",
+        GraphSearch(),
+        "and verification and expansion: all modules, the same as graphsearch",
+        "Table 3",
+    ),
+    # Figure 5: one channel at a time.
+    *(
+        _graphsearch(
+            channel,
+            GraphSearch(channels=(channel,)),
+            f"the {channel} channel alone",
+            "Figure 5",
+        )
+        for channel in BOTH_CHANNELS
+    ),
     AgentRecipe("llm", ClosedBook(), "the model without documents", "baseline"),
     AgentRecipe("react", React(), "thought, action, observation", "ReAct (Yao et al. 2023)"),
     AgentRecipe(

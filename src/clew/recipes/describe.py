@@ -47,7 +47,6 @@ DEFAULT_NOTES = {
     "BeamPaths.supplement": "ours: the embedder fills what a model leaves out",
     "BeamPaths.refine": "ours: off",
     "BeamPaths.early_stop": "ours: off",
-    "RankedPaths.supplement": "ours: the embedder fills what a model leaves out",
     "RankedPaths.rerank": "ours: off",
     "CitedChunks.of_each": "ours: the passages a report cites that fit best",
     "LinkNames.hint": "measured here (docs/recipes.md)",

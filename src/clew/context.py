@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, check_same_dim, measure_known
-from clew.llm.fit_prompt import PromptInput, WindowedChat
+from clew.llm.fit_prompt import WindowedChat
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.llm.rerank import Reranker
@@ -159,7 +159,7 @@ class Context:
     models: Models | None = None
     key_values: KeyValueStore | None = None
     """Key-value store of the knowledge base, for example for community summaries."""
-    sources: Callable[[Collection[str]], Awaitable[Mapping[str, DocumentSource]]] | None = None
+    sources: Callable[[Collection[str] | None], Awaitable[Mapping[str, DocumentSource]]] | None = None
     """Looks documents up by the names they were added under."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Context:
         tools: Sequence[ToolSpec] = (),
         otherwise: Out | None = None,
         wrap: Callable[[Chat], Chat] | None = None,
-        **inputs: PromptInput,
+        **inputs: Any,
     ) -> Out:
         """Ask a model as one traced step; `wrap` goes around the chat, for example to stream.
 

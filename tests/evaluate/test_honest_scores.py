@@ -23,8 +23,8 @@ from oracle import (
     wrong,
 )
 
-from clew.agents.messages import OWN_MARKS
 from clew.agents.base import Mode
+from clew.agents.messages import OWN_MARKS
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question
 from clew.evaluate.metrics.registry import (
@@ -186,9 +186,7 @@ async def test_an_answer_from_memory_is_scored_without_our_marks(corpus: Knowled
     assert all(any(m in r.answer for m in marks) for r in report.records if r.verdict != "refused")
 
 
-@pytest.mark.parametrize(
-    "mark", [*OWN_MARKS, "[1][2]"]
-)
+@pytest.mark.parametrize("mark", [*OWN_MARKS, "[1][2]"])
 async def test_a_mark_changes_no_score(mark: str) -> None:
     question = Question(
         "q", "Who is PERSON#7?", ("Captain Ahab",), originals={"PERSON#7": ["Ahab"]}

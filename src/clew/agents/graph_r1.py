@@ -1,4 +1,4 @@
-"""Graph-R1 (Luo et al. 2025): think, query the hypergraph, think again, answer; with any chat model."""
+"""Graph-R1 (Luo et al. 2025): think, query the hypergraph, think again, answer; any chat model."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
@@ -67,7 +67,8 @@ class GraphR1:
         if not final.text:
             return await write_answer(ctx, tools, episode.page, mode)
         text = strip_scores(final.text)
-        said = Written(enough=bool(episode.page.items), answer=text, short=text)
+        enough = bool(episode.page.items)
+        said = Written(reasoning=final.think, enough=enough, answer=text, short=text, missing="")
         answer = finish(ctx, said, episode.page, tools.evidence(), mode)
         if answer.verdict == "answered" and not answer.citations and final.think:
             # A yes, a count or a conclusion stands in no document; what it was drawn from does.

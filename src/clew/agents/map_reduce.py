@@ -1,4 +1,4 @@
-"""MS GraphRAG's global search (Edge et al. 2024): points noted over community reports, then joined."""
+"""MS GraphRAG's global search (Edge et al. 2024): points of community reports, then one answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,13 +27,17 @@ class ReportPoint(BaseModel, title="Point"):
 
     text: str = ""
     reports: list[int] = Field(default_factory=list, description="the numbers of its reports")
-    score: float = Field(0.0, description="0 to 100: how much it helps to answer the question")
+    score: float = Field(
+        default=0.0, description="0 to 100: how much it helps to answer the question"
+    )
 
 
 class ReportPoints(BaseModel, title="Points"):
     """What the reader of some reports notes."""
 
-    reasoning: str = Field("", description="think first: what of these reports bears on this")
+    reasoning: str = Field(
+        default="", description="think first: what of these reports bears on this"
+    )
     points: list[ReportPoint] = Field(default_factory=list)
 
 

@@ -1,4 +1,4 @@
-"""Agents that reason and retrieve by turns: ReAct (Yao et al. 2023), IRCoT (Trivedi et al. 2023)."""
+"""Reasoning and retrieval by turns: ReAct (Yao et al. 2023) and IRCoT (Trivedi et al. 2023)."""
 
 from dataclasses import dataclass
 

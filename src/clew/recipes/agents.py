@@ -8,6 +8,7 @@ from clew.agents.graph_r1 import GraphR1
 from clew.agents.graphsearch import BOTH_CHANNELS, GraphSearch, Verdict
 from clew.agents.map_reduce import MapReduce
 from clew.agents.react import IrCot, React
+from clew.agents.rograg import Rograg
 from clew.agents.searcher import Searcher
 from clew.agents.youtu import Youtu
 from clew.types import Chunking
@@ -26,6 +27,8 @@ class AgentRecipe:
     """How documents are split for this agent, whatever its retriever."""
 
 
+_ROGRAG = "ROGRAG (2025)"
+_ROGRAG_RETRIEVERS = ("rograg-dual", "clew")
 _GRAPHSEARCH = "GraphSearch (2025)"
 _GRAPHSEARCH_CHUNKS = Chunking(400, 0, "sentences")  # implementation details: 400 tokens
 _YOUTU = "Youtu-GraphRAG (2025)"
@@ -41,6 +44,10 @@ def _youtu(name: str, agent: Youtu, about: str) -> AgentRecipe:
 def _graphsearch(name: str, agent: GraphSearch, about: str, place: str) -> AgentRecipe:
     source = f"{_GRAPHSEARCH}, {place}"
     return AgentRecipe(f"graphsearch-{name}", agent, about, source, chunk=_GRAPHSEARCH_CHUNKS)
+
+
+def _rograg(name: str, agent: Rograg, about: str, place: str) -> AgentRecipe:
+    return AgentRecipe(f"rograg-{name}", agent, about, f"{_ROGRAG}, {place}", _ROGRAG_RETRIEVERS)
 
 
 _AGENT_RECIPES = (
@@ -109,6 +116,20 @@ _AGENT_RECIPES = (
         "each sentence of the reasoning is the next query",
         "IRCoT (Trivedi et al. 2023)",
         ("naive",),
+    ),
+    AgentRecipe(
+        "rograg",
+        Rograg(),
+        "a logic form run by code, its arguments checked, the dual level behind it",
+        _ROGRAG,
+        _ROGRAG_RETRIEVERS,
+    ),
+    # Tables 6 and 7: the check before or after the answer, or none; one method alone.
+    _rograg("argument", Rograg(), "the arguments checked before the answer", "Table 7"),
+    _rograg("result", Rograg(check="result"), "the result checked instead", "Table 7"),
+    _rograg("unchecked", Rograg(check="none"), "nothing checked", "Table 7"),
+    _rograg(
+        "logic", Rograg(fallback=False), "the logic form alone, without the dual level", "Table 6"
     ),
     AgentRecipe(
         "graph-r1",

@@ -191,7 +191,7 @@ async def test_the_answer_reads_both_histories_and_what_was_kept(ask: Ask) -> No
 
 
 async def test_a_rejected_draft_is_expanded_in_both_channels_and_drafted_again(ask: Ask) -> None:
-    rejected = {"reasoning": "…", "verdict": "REJECT", "missing": "her home town"}
+    rejected = {"reasoning": "…", "verdict": "Reject", "missing": "her home town"}
     chat = Chat(verify=[rejected, {"verdict": "ACCEPT"}])
     answer = await ask(chat, recipe="graphsearch")
     assert [
@@ -292,6 +292,20 @@ async def test_a_spent_budget_ends_the_work(valley: KnowledgeBase) -> None:
 
 def test_the_full_row_of_the_ablation_is_the_system_itself() -> None:
     assert AGENTS["graphsearch-qd-cr-qg-ld-ev-qe"].agent == AGENTS["graphsearch"].agent
+
+
+async def test_in_a_small_window_contexts_are_cut_and_no_sub_query_is_lost(ask: Ask) -> None:
+    chat = Chat(
+        decompose_text={"queries": EIGHT},
+        decompose_triples=triples(*SIX),
+        refine_text={"items": [1], "context": "Much was found about it. " * 80},
+    )
+    answer = await ask(chat, recipe="graphsearch", window=4096)
+    assert any(step.step == "cut prompt" for step in steps(answer.trace))
+    for said in (chat.shown["draft"][0], chat.shown["answer"][0]):
+        assert all(f"#{number} " in said for number in range(1, 9))
+        assert said.count("Answer: Ilse Brandvik") == len(EIGHT) + len(SIX)
+    assert answer.candidate == "Hallowmere"
 
 
 def test_old_contexts_are_cut_first_and_answers_stay() -> None:

@@ -37,6 +37,11 @@ class Verdict(StrEnum):
     ACCEPT = "ACCEPT"
     REJECT = "REJECT"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Verdict | None":
+        """Read it however it is written: Accept, reject."""
+        return cls.__members__.get(str(value).strip().upper())
+
 
 class SubQuestions(BaseModel):
     """Sub-queries of the semantic channel."""
@@ -179,7 +184,7 @@ class Channel:
         """Return what is searched for: the query; of triples what is known of them."""
         if self.modality == "text":
             return query
-        return " ".join(_ENTITY.sub(" ", query).replace("|", " ").split())
+        return " ".join(re.split(r"[|;\s]+", _ENTITY.sub(" ", query))).strip()
 
 
 CHANNELS: dict[ChannelName, Channel] = {

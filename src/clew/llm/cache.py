@@ -52,7 +52,7 @@ def cache_key(model: str, request: Request) -> str:
 
     Replies made from one text begin with its mark, so that they can be forgotten with it.
     """
-    limit = request.key_tokens or request.max_tokens
+    limit = request.max_tokens if request.key_tokens is None else request.key_tokens or None
     numbers = (request.temperature, limit, request.stop, request.seed, request.sample)
     head = [CACHE_VERSION, model, repr(numbers), _encode_format(request.response_format)]
     *earlier, last = request.messages or (None,)

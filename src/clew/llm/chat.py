@@ -89,7 +89,15 @@ class Request:
     keep: "Callable[[Reply], bool] | None" = field(default=None, compare=False, repr=False)
     """Which replies a cache may keep; None: all. Neither sent nor part of the cache key."""
     key_tokens: int | None = field(default=None, compare=False)
-    """`max_tokens` before it was raised, for the cache key: a whole reply is whole under both."""
+    """The limit that was asked for, 0: none; the cache key has it, as a whole reply is whole under
+    any. None: `max_tokens`."""
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether more is allowed than was asked for."""
+        return self.key_tokens is not None and (self.max_tokens or 0) > (
+            self.key_tokens or REPLY_TOKENS
+        )
 
 
 @dataclass(frozen=True, slots=True)

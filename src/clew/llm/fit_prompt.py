@@ -109,7 +109,7 @@ class WindowedChat:
         try:
             reply = await self.inner(request, on_text)
         except ContextTooLong as error:
-            if request.key_tokens is None:  # else the raised limit may be what is too much
+            if not request.is_raised:  # else the raised limit may be what is too much
                 size = estimate_prompt_tokens(request.messages)
                 reply_tokens = request.max_tokens or REPLY_TOKENS
                 await (await self.room()).shrink(size, reply_tokens, error.window)

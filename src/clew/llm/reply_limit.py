@@ -29,8 +29,6 @@ class ReplyCut(ParseError):  # noqa: N818  (reads as what happened)
 class ReplyLimit:
     """How long a reply may be, in tokens."""
 
-    asked: int
-    """Before it was raised."""
     tokens: int
     most: int | None
     """Half of the model's window, where that is known."""
@@ -49,7 +47,7 @@ class ReplyLimit:
 
     def request(self, like: Request, messages: tuple[Message, ...]) -> Request:
         """Build the request of these messages."""
-        key_tokens = self.asked if self.tokens != self.asked else None
+        key_tokens = like.max_tokens or 0
         return replace(like, messages=messages, max_tokens=self.tokens, key_tokens=key_tokens)
 
 
@@ -61,7 +59,7 @@ async def ask_until_whole(
     window = (await windowed.room()).window if windowed is not None else None
     asked = like.max_tokens or (min(REPLY_TOKENS, window // 4) if window else REPLY_TOKENS)
     accepted, known = asked, max(asked, _RAISED.get((chat.name, name), 0))
-    limit = ReplyLimit(asked, known, window // 2 if window else None)
+    limit = ReplyLimit(known, window // 2 if window else None)
     while True:
         try:
             got = await send(limit)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.agents.core.confidence import save_models
-from clew.agents.relevance_gate import save_threshold
+from clew.agents.confidence import save_model
 
 from bench.attack.sample import (
     QUESTIONS,
@@ -208,8 +207,7 @@ async def calibrate(folder: Path) -> None:
 
     async def work(base: KnowledgeBase) -> None:
         fit = await refit_confidence(base, questions, "bm25", lambda *told: None)
-        await save_models(base.store, fit.models)
-        await save_threshold(base.store, (await base.relevance(QUESTIONS[0])).score)
+        await save_model(base.store, fit.model)
 
     await _with_kb(folder, work)
 

@@ -1,11 +1,13 @@
 """Per-question context: knowledge base, models, budget, cached vectors and trace."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,6 @@ from clew.config import Role
 from clew.errors import ConfigError, ParseError
 from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
-from clew.index.view import View
 from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
@@ -22,14 +23,17 @@ from clew.llm.embed import Embedder, check_same_dim, measure_known
 from clew.llm.fit_prompt import WindowedChat
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
-from clew.llm.rerank import Reranker
 from clew.llm.tools import ToolSpec
 from clew.llm.wrappers import UsageMeter
-from clew.models import Models
-from clew.reader.span_reader import ReadSpan
-from clew.store.protocol import DocumentSource, KeyValueStore, Snapshot
 from clew.types import Kind, Route, Usage
 from clew.version import pip_install_command
+
+if TYPE_CHECKING:  # what it only holds
+    from clew.index.view import View
+    from clew.llm.rerank import Reranker
+    from clew.models import Models
+    from clew.reader.span_reader import ReadSpan
+    from clew.store.protocol import DocumentSource, KeyValueStore, Snapshot
 
 MAX_COMPARED = 2000  # of very many elements, those compared with a vector at once
 _MAX_SHOWN = 400  # characters of a reply in the trace
@@ -45,7 +49,7 @@ class TraceStep:
     output: str
     seconds: float
     usage: Usage = Usage()
-    steps: tuple["TraceStep", ...] = ()
+    steps: tuple[TraceStep, ...] = ()
     """Nested steps, in the order in which they ended."""
     docs: tuple[str, ...] = ()
     """Documents that a retrieval found, best first."""
@@ -159,7 +163,9 @@ class Context:
     models: Models | None = None
     key_values: KeyValueStore | None = None
     """Key-value store of the knowledge base, for example for community summaries."""
-    sources: Callable[[Collection[str] | None], Awaitable[Mapping[str, DocumentSource]]] | None = None
+    sources: Callable[[Collection[str] | None], Awaitable[Mapping[str, DocumentSource]]] | None = (
+        None
+    )
     """Looks documents up by the names they were added under."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -265,13 +271,13 @@ class Context:
             role = "answer" if self.models.has("answer") else "plan"
         return (await self.models.prompt_room(role)).beside(reply)
 
-    def with_question(self, question: str) -> "Context":
+    def with_question(self, question: str) -> Context:
         """Return a context for another question that shares everything else."""
         given = self.given_entities if question == self.question else ()
         return replace(self, question=question, given_entities=given)
 
     @asynccontextmanager
-    async def step(self, name: str, given: str = "") -> AsyncIterator["OpenStep"]:
+    async def step(self, name: str, given: str = "") -> AsyncIterator[OpenStep]:
         """Trace a step; steps run with the yielded context are nested in it."""
         inner = replace(self, trace=[], meter=UsageMeter(), depth=self.depth + 1)
         opened = OpenStep(inner)

@@ -1,7 +1,6 @@
 """The default agent: one call where the evidence answers, tools where it does not."""
 
 import json
-import re
 from typing import Any
 
 import pytest

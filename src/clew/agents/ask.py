@@ -29,8 +29,10 @@ from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
 from clew.store.protocol import Snapshot, Store
 from clew.text.origins import SAME, locate
+from clew.text.places import find_breadcrumbs, page_at
+from clew.text.structure import CRUMB_SEPARATOR
 from clew.tree.outline import NO_TREE
-from clew.types import Citation, Evidence
+from clew.types import Citation, Evidence, Passage
 
 AnswerStream = AsyncGenerator[Event | Answer]
 WITHOUT_MODEL = "given without the model"
@@ -122,7 +124,8 @@ async def answer_with(ctx: Context, asking: Asking) -> Answer:
         if not ctx.has_model:
             raise
         answer = await _answer_without_model(ctx, asking, ended)
-    return replace(answer, question=ctx.question)
+    placed = place_citations(answer.citations, answer.evidence.chunks)
+    return replace(answer, question=ctx.question, citations=placed)
 
 
 async def _condense(ctx: Context, history: Sequence[ConversationTurn]) -> Context:
@@ -220,6 +223,22 @@ def check_question(question: str, k: int | None, mode: str = "open") -> None:
     if mode not in get_args(Mode):
         choices = " or ".join(map(repr, get_args(Mode)))
         raise ConfigError(f"mode {mode!r}: must be {choices}{suggest(str(mode), get_args(Mode))}")
+
+
+def place_citations(
+    citations: Sequence[Citation], passages: Sequence[Passage]
+) -> tuple[Citation, ...]:
+    """Return the citations with the sections and the page on which they stand."""
+    homes = {passage.id: passage for passage in passages}
+    placed = []
+    for cited in citations:
+        if (passage := homes.get(cited.chunk)) is not None and not cited.heading:
+            at = max(0, cited.start - passage.start)
+            crumbs = find_breadcrumbs(passage.doc, passage.text, at, passage.heading)
+            page = page_at(passage.text, at, passage.page)
+            cited = replace(cited, heading=CRUMB_SEPARATOR.join(crumbs), page=page)
+        placed.append(cited)
+    return tuple(placed)
 
 
 async def place_in_files(answer: Answer, now: Snapshot, store: Store) -> Answer:

@@ -5,14 +5,12 @@ No sentence is dropped or reworded; one whose source is not found is marked.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clew.agents.evidence import EvidencePage
 from clew.agents.messages import NOT_FOUND_MARK, localise
 from clew.context import Context
-from clew.text.places import find_breadcrumbs, page_at
 from clew.text.sentences import sentence_spans
-from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
 
@@ -80,7 +78,7 @@ def cite_text(ctx: Context, text: str, page: EvidencePage) -> CitedText:
     count = len(shares) + unfound
     return CitedText(
         "".join(pieces).strip(),
-        place_citations(citations, page.passages),
+        tuple(citations),
         len(shares) / count if count else 0.0,
         sum(shares) / len(shares) if shares else 0.0,
     )
@@ -171,19 +169,3 @@ def content_words(text: str) -> set[str]:
     found = split_words(text)
     long = {one for one in found if len(one) > _LONG or not one.isascii() or one.isdigit()}
     return long or set(found)
-
-
-def place_citations(
-    citations: Sequence[Citation], passages: Sequence[Passage]
-) -> tuple[Citation, ...]:
-    """Return the citations with the sections and the page on which they stand."""
-    homes = {passage.id: passage for passage in passages}
-    placed = []
-    for cited in citations:
-        if (passage := homes.get(cited.chunk)) is not None and not cited.heading:
-            at = max(0, cited.start - passage.start)
-            crumbs = find_breadcrumbs(passage.doc, passage.text, at, passage.heading)
-            page = page_at(passage.text, at, passage.page)
-            cited = replace(cited, heading=CRUMB_SEPARATOR.join(crumbs), page=page)
-        placed.append(cited)
-    return tuple(placed)

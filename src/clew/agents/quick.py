@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.agents.base import Answer, Mode
-from clew.agents.cite import content_words, place_citations
+from clew.agents.cite import content_words
 from clew.agents.confidence import DEFAULT_THRESHOLD, judge, load_model, names_answer
 from clew.agents.messages import CLOSEST, UNSURE, localise
 from clew.agents.tools import Toolbox
@@ -46,7 +46,8 @@ _LESS = frozenset(
     "first earlier earliest older oldest before less least fewer smaller shorter".split()
 )
 _MORE = frozenset(
-    "later latest last younger youngest recently more most larger largest bigger longer higher".split()
+    "later latest last younger youngest recently more most larger largest bigger longer higher"
+    " ".split()
 )
 _BETWEEN = 3  # words between two names that are compared
 _TRIMMED = " \t\n,;:.!?\"'“”‘’"
@@ -348,7 +349,7 @@ def name_answer(ctx: Context, chain: Chain, found: Evidence) -> Answer:
     """Name the end of a chain, and quote where each of its steps was read."""
     short, readings = chain.answer, chain.steps
     sources = [one.passage for one in readings]
-    citations = place_citations([*dict.fromkeys(one.cite() for one in readings)], sources)
+    citations = tuple(dict.fromkeys(one.cite() for one in readings))
     quotes = "\n".join(f"{' '.join(c.quote.split())} [{n}]" for n, c in enumerate(citations, 1))
     asked = content_words(ctx.question)
     said = split_words(" ".join([*(p.title for p in sources), *(c.quote for c in citations)]))
@@ -373,7 +374,7 @@ def quote_closest(ctx: Context, found: Evidence, mode: Mode) -> Answer:
     if mode == "reject":
         return refused
     near = found.chunks[:_QUOTED]
-    citations = place_citations([best_sentence(ctx.question, one) for one in near], near)
+    citations = tuple(best_sentence(ctx.question, one) for one in near)
     lines = [f"{' '.join(c.quote.split())} [{n}]" for n, c in enumerate(citations, 1)]
     text = "\n".join([localise(ctx.question, UNSURE), localise(ctx.question, CLOSEST), *lines])
     return replace(refused, answer=text, citations=citations)

@@ -1,17 +1,21 @@
 """Expands found elements to others: entities to facts, facts to entities, all to chunks."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from clew import kernels
 from clew.context import Context
 from clew.graph.csr import Doubles, Floats, Ints, expand_ranges, sorted_unique
-from clew.index.view import View
 from clew.retrieve.facts import score_facts
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.types import Found, Hit
+
+if TYPE_CHECKING:
+    from clew.index.view import View
 
 VotingKind = Literal["entities", "facts", "paths"]
 _COSINE_SHARE = 1e-4  # of a cosine beside votes: small enough to break ties only

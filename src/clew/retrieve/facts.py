@@ -5,21 +5,26 @@ extractor knows, is added: the cosine is that with the sum of both vectors. Fact
 graph have no sentence worth embedding: their entity names and relation are compared instead.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Csr, Floats, Ints, group_equals, sorted_unique
 from clew.index.estimates import Estimates
-from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
+
+if TYPE_CHECKING:
+    from clew.index.view import View
 
 _FULL_SCAN_SHARE = 0.25  # share of all entities; with more subjects one pass over all is faster
 _MAX_LABELS = 512  # labels of relations that are embedded and compared

@@ -1,5 +1,9 @@
 """The entity graph and the community trees of a generation, built once and cached."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,13 +12,15 @@ from clew.graph.community_tree import CommunityForest, forest_from_arrays
 from clew.graph.csr import Csr, Ints
 from clew.graph.entity_graph import EntityGraph, build_entity_graph
 from clew.graph.traverse import FactGraph
-from clew.index.view import View
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.rank import top_positions
 from clew.tree.outline import missing_tree_error, read_summaries
 from clew.tree.summaries import CommunitySummary
 from clew.tree.summary_source import SummarySource
 from clew.types import Hit
+
+if TYPE_CHECKING:
+    from clew.index.view import View
 
 # With more relations than this, few facts of each, and embedded sentences, the relations are as
 # good as free text, and steps are scored by their sentences.

@@ -1,17 +1,21 @@
 """Names of relations and types (arrays hold only their numbers), and cached text vectors."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from clew.context import Context
 from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats
-from clew.index.view import View
 from clew.store.vector_records import STORED
 from clew.text.names import relation_segments, relations_to_words
 from clew.types import Kind
+
+if TYPE_CHECKING:
+    from clew.index.view import View
 
 _ReadLabels = Callable[[list[int]], Awaitable[list[str]]]
 _MAX_CACHED_VECTORS = 100_000  # texts whose vectors are cached per generation

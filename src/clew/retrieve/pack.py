@@ -1,16 +1,17 @@
 """Fetch the texts of what was found, in one batch per kind, and cut them to token budgets."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from clew.context import Context
 from clew.graph.community_tree import TREES, format_marks
 from clew.graph.csr import Csr
-from clew.index.view import View
 from clew.llm.openai_api import estimate_tokens
 from clew.retrieve.graph_cache import get_forest, load_summaries, summary_source
 from clew.retrieve.rank import hit_positions
@@ -32,6 +33,9 @@ from clew.types import (
     Statement,
     Support,
 )
+
+if TYPE_CHECKING:
+    from clew.index.view import View
 
 _Element = TypeVar("_Element", Entity, EntityLabel, FactText, Chunk, list[Support], str)
 _Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]

@@ -1,19 +1,24 @@
 """Source material for community summaries: keywords, and lines with citations."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.community_tree import FIRST_CHUNK_TREE, CommunityForest
 from clew.graph.csr import Csr, Floats, Ints, build_csr
-from clew.index.view import View
 from clew.store.protocol import Snapshot
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.tree.summaries import QUOTED, ChunkSpan, CommunitySummary, SummaryPoint
 from clew.types import Chunk, Kind
+
+if TYPE_CHECKING:
+    from clew.index.view import View
 
 _SHARED_FACT_BONUS = 0.5  # added weight for each further member a fact links
 _REPEAT_PENALTY = 0.3  # subtracted for each further fact of the same member

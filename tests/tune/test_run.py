@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from clew.adapters import HopClassifier, Tuning, delete_tuning, load_tuning, save_tuning
+from clew.adapters import HopClassifier, Tuning, delete_tuning, save_tuning
 from clew.cli.app import app
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError

@@ -274,12 +274,6 @@ def read_relation(relation: str) -> str:
     return relation_to_words(relation_segments(relation)[-1])
 
 
-def head_type(relation: str) -> str:
-    """Return the segment that names the type of the head, in words; empty without segments."""
-    segments = relation_segments(relation)
-    return relation_to_words(segments[-2]).lower() if len(segments) > 2 else ""
-
-
 def relation_segments(relation: str) -> list[str]:
     """Split `/people/person/gender`, `people.person.gender` or `__people__person__gender`.
 

@@ -227,10 +227,6 @@ def retriever_name(kb: KnowledgeBase, recipe: str) -> str:
     return resolve_recipe(recipe, kb.recipes).retrieve.name
 
 
-def _relation_count(ctx: Context) -> int:
-    return len(ctx.view.arrays.get("relation_fact", ()))
-
-
 async def _collect_paths(
     ctx: Context, questions: Sequence[Question], progress: ProgressCallback
 ) -> list[PathTrainingQuestion]:

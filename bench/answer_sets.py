@@ -27,13 +27,13 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-
-from bench.hidden import hide_answers
-from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import measure_calibration_error, risk_coverage
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.judge import judged_kind
 from clew.agents.rules.question_analysis import find_question_name_spans
+
+from bench.hidden import hide_answers
+from bench.machine import print_result, read_jsonl, require_path
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.build import build_if_empty

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clew.agents.citing.support import contains_answer, measure_overlap
+
 from bench.machine import print_result, require_path
 from clew.agents.ask import AskOptions
-from clew.agents.citing.support import contains_answer, measure_overlap
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import ROLES, ModelSettings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError

@@ -275,9 +275,3 @@ def open_tables(folder: Path, tables: Mapping[str, str]) -> Iterator[clew.Kb]:
     place_tables(folder, tables)
     with clew.open(folder / "kb") as base:
         yield base
-
-
-@pytest.fixture
-def rules_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read questions by rules alone, as where the query scorer's weights are missing."""
-    monkeypatch.setattr("clew.engine.find_query_scorer", lambda: None)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clew.agents.core.confidence import save_models
+from clew.agents.relevance_gate import save_threshold
+
 from bench.attack.sample import (
     QUESTIONS,
     TREES,
@@ -20,8 +23,6 @@ from bench.attack.sample import (
     run,
     stream,
 )
-from clew.agents.core.confidence import save_models
-from clew.agents.relevance_gate import save_threshold
 from clew.config import Settings
 from clew.engine import KnowledgeBase, open_store
 from clew.errors import StoreError

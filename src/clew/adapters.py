@@ -21,7 +21,7 @@ SLOT_COUNT = 2 * MAX_POSITIONS  # by position, and by direction
 STEP_SCALE = 10.0  # scale of a step's similarity: fitting is faster with small numbers
 _STORE_KIND = "tuning"
 _MEMO_KEY = "tuning"
-_FORMAT_PREFIX = "3 "  # change it when the arrays change their meaning
+_FORMAT_PREFIX = "4 "  # change it when the arrays change their meaning
 _SEPARATOR = "\n"  # between the recipes and the arrays
 TextGroup = tuple[str, ...]
 """Texts whose vectors are summed: a passage alone, or the relations of a path."""
@@ -38,8 +38,16 @@ class PathAdapter:
     question: Floats
     """Slots × dimensions × rank."""
     label: Floats
-    weights: Floats
-    """Weights of the path features, see `retrieve.path_scores.FEATURES`."""
+    weight: Floats
+    """One number: how much the score without the adapter counts beside it."""
+
+    def score_paths(self, asked: Floats, labels: Floats, codes: Ints, scores: Floats) -> Floats:
+        """Return the adapted scores of paths; `codes` count relations as the rows of `labels`."""
+        table = self.step_scores(asked, labels)
+        row, column = np.nonzero(codes >= 0)
+        step = table[step_slots(codes)[row, column], codes[row, column] >> 1]
+        adapted: Floats = self.weight[0] * scores + np.bincount(row, step, minlength=len(codes))
+        return adapted.astype(np.float32)
 
     def step_scores(self, asked: Floats, labels: Floats) -> Floats:
         """Return slots × labels: what each step adds to the score of a path."""
@@ -151,7 +159,7 @@ class AdaptedEmbedder:
 
 
 _ARRAY_FIELDS = {
-    "paths": (PathAdapter, ("question", "label", "weights")),
+    "paths": (PathAdapter, ("question", "label", "weight")),
     "queries": (QueryAdapter, ("down", "up")),
     "hops": (HopClassifier, ("weights", "bias")),
     "signals": (SignalMix, ("weights",)),

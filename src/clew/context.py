@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, check_same_dim, measure_known
-from clew.llm.fit_prompt import PromptInput, WindowedChat
+from clew.llm.fit_prompt import WindowedChat
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.llm.rerank import Reranker
@@ -28,7 +28,6 @@ from clew.llm.wrappers import UsageMeter
 from clew.models import Models
 from clew.reader.span_reader import ReadSpan
 from clew.store.protocol import DocumentSource, KeyValueStore, Snapshot
-from clew.text.word_forms import question_language
 from clew.types import Kind, Route, Usage
 from clew.version import pip_install_command
 
@@ -109,24 +108,6 @@ class PromptRecorder:
         return reply
 
 
-class QueryJudge(Protocol):
-    """Tells how probable it is that a question asks what a query in plain words says."""
-
-    def reads(self, question: str) -> bool:
-        """Whether it knows the script and the words of a question."""
-        ...
-
-    def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a probability for each text."""
-        ...
-
-    def score_statements(
-        self, question: str, texts: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return for each text how probable it decides a yes/no question, and that it says yes."""
-        ...
-
-
 class PassageReader(Protocol):
     """Finds answers as spans of passages, each with a score against no answer."""
 
@@ -178,7 +159,7 @@ class Context:
     models: Models | None = None
     key_values: KeyValueStore | None = None
     """Key-value store of the knowledge base, for example for community summaries."""
-    sources: Callable[[Collection[str]], Awaitable[Mapping[str, DocumentSource]]] | None = None
+    sources: Callable[[Collection[str] | None], Awaitable[Mapping[str, DocumentSource]]] | None = None
     """Looks documents up by the names they were added under."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -192,8 +173,6 @@ class Context:
     rerank: Reranker | None = None
     reader: PassageReader | None = None
     """Reads answers as spans; None where its weights or packages are missing."""
-    scorer: QueryJudge | None = None
-    """Compares questions with queries and paths; None where its weights are missing."""
     hints: bool = False
     """Whether what code reads or computes is shown to the model, marked as such."""
     layout: Layout = PASSAGES
@@ -218,11 +197,6 @@ class Context:
         if text not in self._meaning_by_text:
             self._meaning_by_text[text] = measure_known(self.embed, text)
         return self._meaning_by_text[text]
-
-    def can_score(self, *languages: str) -> bool:
-        """Whether there is a scorer that reads the question, and it is in one of the languages."""
-        known = self.scorer is not None and self.scorer.reads(self.question)
-        return known and question_language(self.question) in languages
 
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""
@@ -259,7 +233,7 @@ class Context:
         tools: Sequence[ToolSpec] = (),
         otherwise: Out | None = None,
         wrap: Callable[[Chat], Chat] | None = None,
-        **inputs: PromptInput,
+        **inputs: Any,
     ) -> Out:
         """Ask a model as one traced step; `wrap` goes around the chat, for example to stream.
 

@@ -217,12 +217,6 @@ class Path:
     facts: tuple[int, ...]
     score: float = 0.0
     by: str = ""
-    asked: float = -1.0
-    """How probable the query scorer finds it that the question asks for this; -1 if not scored."""
-    absent: float = -1.0
-    """How probable it finds that it asks for one that the graph lacks; -1 if not scored."""
-    meant: int = 0
-    """Where only some ends of its relation path are meant: how many, told or not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,89 @@
-"""GraphSearch: its modules, its channels, both verdicts, and the plan of its calls."""
+"""GraphSearch: plans of any length, both channels, grounding, verdicts, and its ablations."""
 
-from dataclasses import replace
+import json
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from agent_asking import CONCLUDED, Ask, asking, reads, refines
+from agent_asking import Ask, asking
 
-from clew.agents.graphsearch import GraphSearch
-from clew.agents.planning.model_plan import QueryTriple, Verdict, triples_to_questions
+from clew.agents.base import Answer
+from clew.agents.graphsearch import needs_answers, needs_entities
+from clew.agents.notebook import Note, Notes
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase
 from clew.recipes.agents import AGENTS
-from clew.recipes.registry import resolve_recipe
-from clew.testing.fakes import AgentScript
-from conftest import one_in_three
+from clew.testing.fakes import prompt_name
 
-ODD = "Tell me the birth town of the person behind Marrow Bridge, please."
+# The shape of the paper's own example (Figure 12): eight sub-questions, six sub-queries of triples.
+EIGHT = [
+    "Which house stands by Marrow Bridge?",
+    "Who is Reeve?",
+    "In which towns did Reeve live?",
+    "Which town of the Grey Coast is to be left out of #3?",
+    "Which school is in what is left of #3 without #4?",
+    "How many prizes has #1 won?",
+    "How many prizes has #5 won?",
+    "Which of #1 and #5 has won more prizes?",
+]
+SIX = [
+    [("Marrow Bridge", "stands by", "Entity#1"), ("Entity#1", "is a", "house")],
+    [("Entity#1", "number of prizes", "Entity#2")],
+    [("Reeve", "lived in", "Entity#3"), ("Grey Coast", "has", "Entity#4")],
+    [("Entity#3", "has school", "Entity#5"), ("Entity#3", "is not", "Entity#4")],
+    [("Entity#5", "number of prizes", "Entity#6")],
+    [("Entity#2", "compare with", "Entity#6")],
+]
+
+
+def triples(*queries: list[tuple[str, str, str]]) -> dict[str, Any]:
+    """A reply that plans sub-queries of triples."""
+    parts = ("subject", "relation", "object")
+    return {
+        "queries": [{"triples": [dict(zip(parts, one, strict=True)) for one in q]} for q in queries]
+    }
+
+
+TWO = {"queries": ["Who designed Marrow Bridge?", "Where was #1 born?"]}
+TWO_TRIPLES = triples(
+    [("Marrow Bridge", "designed by", "Entity#1")], [("Entity#1", "born in", "Entity#2")]
+)
+ANSWERED = {"enough": True, "answer": "In Hallowmere [1].", "short": "Hallowmere"}
+
+
+class Chat:
+    """Replies by the name of the prompt; keeps what each prompt was shown."""
+
+    def __init__(self, **replies: Any) -> None:
+        self.replies: Mapping[str, Any] = {
+            "decompose_text": TWO,
+            "decompose_triples": TWO_TRIPLES,
+            "ground": lambda said: {"query": said.rpartition("Sub-query: ")[2].replace("#1", "X")},
+            "refine_text": {"items": [1], "context": "Ilse Brandvik designed it."},
+            "refine_triples": {"items": [1], "context": "Marrow Bridge | designer | Brandvik"},
+            "sub_answer": {"answer": "Ilse Brandvik"},
+            "draft": {"reasoning": "She was born there.", "answer": "Hallowmere"},
+            "verify": {"verdict": "ACCEPT"},
+            "expand_text": {"queries": ["What is the home town of Ilse Brandvik?"]},
+            "expand_triples": triples([("Ilse Brandvik", "home town", "Entity#9")]),
+            "answer": ANSWERED,
+            **replies,
+        }
+        self.shown: dict[str, list[str]] = {}
+
+    def __call__(self, messages: list[dict[str, Any]]) -> str:
+        name, said = prompt_name(messages), str(messages[-1]["content"])
+        before = self.shown.setdefault(name, [])
+        reply = self.replies[name]
+        if isinstance(reply, list):
+            reply = reply[min(len(before), len(reply) - 1)]
+        before.append(said)
+        reply = reply(said) if callable(reply) else reply
+        return reply if isinstance(reply, str) else json.dumps(reply)
+
+    def count(self, name: str) -> int:
+        return len(self.shown.get(name, []))
 
 
 @pytest.fixture
@@ -24,315 +92,195 @@ def ask(valley: KnowledgeBase) -> Ask:
     return asking(valley)
 
 
-def script(**more: Any) -> AgentScript:
-    return AgentScript(
-        {
-            "read": reads,
-            "refine_read": refines,
-            "refine": {"notes": [{"text": "It was designed by Ilse Brandvik.", "source": 1}]},
-            "draft": {"steps": ["…"], "answer": "Hallowmere"},
-            "verify": {"verdict": "ACCEPT", "missing": ""},
-            "expand": {"questions": ["Where was Ilse Brandvik born, exactly?"]},
-            "conclude": CONCLUDED,
-            "answer": CONCLUDED,
-            "decompose": {
-                "questions": ["Who is the designer of Marrow Bridge?", "Where was #1 born?"]
-            },
-            "relations": {
-                "facts": [
-                    {"subject": "Marrow Bridge", "relation": "designer", "object": "Entity#1"},
-                    {"subject": "Entity#1", "relation": "birthplace", "object": "Entity#2"},
-                ]
-            },
-            **more,
-        }
-    )
+def steps(trace: tuple[TraceStep, ...]) -> Iterator[TraceStep]:
+    """All steps, wherever in the tree they are."""
+    for step in trace:
+        yield step
+        yield from steps(step.steps)
 
 
-def named(trace: tuple[TraceStep, ...], name: str) -> list[TraceStep]:
-    """All steps of that name, wherever in the tree they are."""
-    return [
-        found
-        for step in trace
-        for found in ([step] if step.step == name else []) + named(step.steps, name)
+def inputs(answer: Answer, name: str) -> list[str]:
+    return [step.input for step in steps(answer.trace) if step.step == name]
+
+
+async def test_every_sub_query_of_a_long_plan_is_asked(ask: Ask) -> None:
+    chat = Chat(decompose_text={"queries": EIGHT}, decompose_triples=triples(*SIX))
+    answer = await ask(chat, recipe="graphsearch")
+    asked = [line.rpartition("Sub-query: ")[2] for line in chat.shown["sub_answer"]]
+    assert len(asked) == len(EIGHT) + len(SIX)
+    assert sum(" | " in query for query in asked) == len(SIX)  # as triples, not as questions
+    # Those that refer to an earlier one are grounded, and no others.
+    assert chat.count("ground") == 5 + 4
+    assert answer.candidate == "Hallowmere"
+    assert answer.citations
+    for query in (EIGHT[0], "Entity#2 | compare with | Entity#6"):
+        assert query in chat.shown["draft"][0]
+
+
+def test_a_sub_query_waits_for_those_that_find_what_it_needs() -> None:
+    plan = ["; ".join(" | ".join(one) for one in query) for query in SIX]
+    waits = [needs_entities(plan, at) for at in range(len(plan))]
+    assert waits == [set(), {0}, set(), {2}, {3}, {1, 4}]
+    assert [needs_answers(EIGHT, at) for at in range(8)] == [
+        *(set(), set(), set(), {2}, {2, 3}, {0}, {4}, {0, 4})
     ]
+    assert needs_answers(["Who made the C#3 tuner?", "Is #2 or #9 it?"], 1) == set()
 
 
-async def test_both_channels_answer_and_cite(ask: Ask) -> None:
-    told = script()
-    answer = await ask(told, recipe="graphsearch+clew")
-    assert (answer.verdict, answer.candidate) == ("answered", "Hallowmere")
-    assert "ilse" in {c.doc for c in answer.citations}
-    assert named(answer.trace, "semantic channel")
-    assert named(answer.trace, "relational channel")
-    # The second question of a channel waits for the first and names what it found.
-    asked = [step.input for step in named(answer.trace, "read")]
-    assert "Where was Ilse Brandvik born?" in asked
-    assert "decompose" in told.prompts
+async def test_grounding_reads_what_came_before(ask: Ask) -> None:
+    chat = Chat()
+    answer = await ask(chat, recipe="graphsearch")
+    text, graph = sorted(chat.shown["ground"], key=lambda said: " | " in said.splitlines()[-1])
+    for part in ("#1 Who designed Marrow Bridge?", "Context: Ilse", "Answer: Ilse Brandvik"):
+        assert part in text
+    assert "Sub-query: Where was #1 born?" in text
+    assert "#1 Marrow Bridge | designed by | Entity#1" in graph
+    assert "Sub-query: Entity#1 | born in | Entity#2" in graph
+    # What the model made of it is searched for; of triples, what is known.
+    assert "Where was X born?" in inputs(answer, "search")
+    assert "EntityX born in" in inputs(answer, "search")
 
 
-async def test_what_is_compared_needs_no_planning_model(ask: Ask) -> None:
-    told = script()
-    compared = "Who was born first, Ilse Brandvik or Anton Reeve?"
-    await ask(told, compared, recipe="graphsearch+clew")
-    assert "decompose" not in told.prompts
+async def test_each_channel_reads_its_own_kind(ask: Ask) -> None:
+    chat = Chat()
+    await ask(chat, recipe="graphsearch")
+    assert all("Relations:" not in said for said in chat.shown["refine_text"])
+    assert all("Relations:" in said for said in chat.shown["refine_triples"])
+    assert not any("Passages:" in said for said in chat.shown["refine_triples"])
 
 
-async def test_the_model_plans_what_no_rule_fits(ask: Ask) -> None:
-    told = script()
-    answer = await ask(told, ODD, recipe="graphsearch+clew")
-    assert {"decompose", "relations"} <= set(told.prompts)
-    assert "Where was Ilse Brandvik born?" in [s.input for s in named(answer.trace, "read")]
+@pytest.mark.parametrize("k", [1, 4])
+async def test_the_callers_number_of_passages_reaches_the_model(ask: Ask, k: int) -> None:
+    chat = Chat()
+    await ask(chat, recipe="graphsearch", k=k)
+    assert all(len(re.findall(r"^\[\d+\]", said, re.M)) == k for said in chat.shown["refine_text"])
 
 
-async def test_reject_expands_and_accept_does_not(ask: Ask) -> None:
-    accepted = script()
-    await ask(accepted, recipe="graphsearch+clew")
-    assert "expand" not in accepted.prompts
-    verdicts = [{"verdict": "REJECT", "missing": "the town"}, {"verdict": "ACCEPT", "missing": ""}]
-    rejected = script(verify=verdicts)
-    answer = await ask(rejected, recipe="graphsearch+clew")
-    assert rejected.prompts.count("expand") == 1
-    assert rejected.prompts.count("verify") == 2
-    assert "Where was Ilse Brandvik born, exactly?" in [
-        step.input for step in named(answer.trace, "read")
+async def test_the_answer_reads_both_histories_and_what_was_kept(ask: Ask) -> None:
+    chat = Chat(refine_text={"items": [2], "context": "kept text"}, verify={"verdict": "ACCEPT"})
+    await ask(chat, recipe="graphsearch")
+    (said,) = chat.shown["answer"]
+    for part in ("semantic channel:", "relational channel:", "kept text", "Drafted answer:"):
+        assert part in said
+    assert "ACCEPT" in said
+    # Of each page one line was kept, so not all that was read is shown.
+    read = {line for one in chat.shown["refine_text"] for line in one.splitlines()}
+    numbered = re.compile(r"^\[\d+\] ", re.M)
+    assert len(numbered.findall(said)) < len({numbered.sub("", line) for line in read})
+
+
+async def test_a_rejected_draft_is_expanded_in_both_channels_and_drafted_again(ask: Ask) -> None:
+    rejected = {"reasoning": "…", "verdict": "REJECT", "missing": "her home town"}
+    chat = Chat(verify=[rejected, {"verdict": "ACCEPT"}])
+    answer = await ask(chat, recipe="graphsearch")
+    assert [chat.count(n) for n in ("draft", "verify", "expand_text", "expand_triples")] == [
+        *(2, 2, 1, 1)
     ]
+    assert "REJECT: her home town" in chat.shown["expand_triples"][0]
+    assert "What is the home town of Ilse Brandvik?" in inputs(answer, "search")
+    assert "Ilse Brandvik home town" in inputs(answer, "search")
+    assert "#3 Ilse Brandvik | home town | Entity#9" in chat.shown["draft"][1]
 
 
-async def test_the_released_preset_expands_on_accept(ask: Ask) -> None:
-    told = script()
-    await ask(told, recipe="graphsearch-released+clew")
-    assert told.prompts.count("expand") == 1
+async def test_an_accepted_draft_ends_the_search(ask: Ask) -> None:
+    chat = Chat()
+    await ask(chat, recipe="graphsearch")
+    assert chat.count("draft") == chat.count("verify") == 1
+    assert chat.count("expand_text") == 0
 
 
-async def test_endless_rejection_is_bounded(ask: Ask) -> None:
-    new = iter(range(1000))
-    told = script(
-        verify={"verdict": "REJECT", "missing": "everything"},
-        expand=lambda _: {"questions": [f"What else is known, number {next(new)}?"]},
-    )
-    answer = await ask(told, recipe="graphsearch+clew")
-    assert answer.verdict == "answered"
-    assert told.prompts.count("expand") == GraphSearch().max_reflections
-    assert answer.usage.calls <= 25
+async def test_drafts_that_stay_rejected_end_after_the_last_reflection(ask: Ask) -> None:
+    number = iter(range(99))
 
+    def more(said: str) -> dict[str, Any]:
+        return {"queries": [f"What else is there, part {next(number)}?"]}
 
-async def test_three_and_three_sub_queries_stay_within_the_plan(ask: Ask) -> None:
-    told = script(
-        verify={"verdict": "REJECT", "missing": "more"},
-        expand=lambda text: {
-            "questions": [f"What of {len(text)} things?", f"And {len(text)} more?"]
-        },
-        decompose={"questions": ["Who is Ilse Brandvik?", "What is the Tarn?", "Where is #1?"]},
-        relations={
-            "facts": [
-                {"subject": "Marrow Bridge", "relation": "designer", "object": "Entity#1"},
-                {"subject": "Marrow Bridge", "relation": "river", "object": "Entity#2"},
-                {"subject": "Entity#1", "relation": "birthplace", "object": "Entity#3"},
-            ]
-        },
-    )
-    answer = await ask(told, ODD, recipe="graphsearch+clew")
-    assert sum(name.startswith("refine_read") for name in told.prompts) >= 6
-    assert answer.usage.calls <= 25
-
-
-@pytest.mark.parametrize(
-    ("recipe", "without"),
-    [
-        ("graphsearch-none", {"refine_read", "refine", "draft", "verify", "expand"}),
-        ("graphsearch-qd-cr", {"draft", "verify", "expand"}),
-        ("graphsearch-qd-cr-qg", {"draft", "verify", "expand"}),
-        ("graphsearch-qd-cr-qg-ld", {"verify", "expand"}),
-    ],
-)
-async def test_ablations_leave_modules_out(ask: Ask, recipe: str, without: set[str]) -> None:
-    told = script(verify={"verdict": "REJECT", "missing": "all"})
-    answer = await ask(told, recipe=f"{recipe}+clew")
-    assert answer.verdict == "answered"
-    assert not without & set(told.prompts)
-
-
-async def test_without_grounding_nothing_is_filled_in(ask: Ask) -> None:
-    answer = await ask(script(), recipe="graphsearch-qd-cr+clew")
-    asked = [step.input for step in named(answer.trace, "read")]
-    assert "Where was born?" in asked
-    assert not any("#" in question for question in asked)
-
-
-@pytest.mark.parametrize("channel", ["semantic", "relational"])
-async def test_one_channel_alone(ask: Ask, channel: str) -> None:
-    answer = await ask(script(), recipe=f"graphsearch-{channel}+clew")
-    other = {"semantic": "relational", "relational": "semantic"}[channel]
-    assert named(answer.trace, f"{channel} channel")
-    assert not named(answer.trace, f"{other} channel")
-
-
-@pytest.mark.parametrize(
-    "silent", ["refine_read", "refine", "draft", "verify", "expand", "conclude"]
-)
-async def test_any_module_may_say_nonsense(ask: Ask, silent: str) -> None:
-    answer = await ask(script(**{silent: "la la la"}), recipe="graphsearch+clew", mode="reject")
-    assert answer.verdict in ("answered", "refused")
-    for citation in answer.citations:
-        assert citation.quote
-
-
-async def test_nonsense_everywhere_is_a_refusal(ask: Ask) -> None:
-    answer = await ask(AgentScript({}), ODD, recipe="graphsearch+clew", mode="reject")
-    assert answer.verdict == "refused"
-    assert answer.citations == ()
-
-
-async def test_cyclic_placeholders_leave_the_question_whole(ask: Ask) -> None:
-    told = script(
-        decompose={"questions": ["Where was #2 born?", "Who designed #1?"]},
-        relations={
-            "facts": [
-                {"subject": "Entity#2", "relation": "director", "object": "Entity#3"},
-                {"subject": "Entity#7", "relation": "home of Entity#1", "object": ""},
-            ]
-        },
-    )
-    answer = await ask(told, ODD, recipe="graphsearch+clew")
-    assert answer.verdict == "answered"
-    assert {step.input for step in named(answer.trace, "read")} == {ODD}
-    left = " ".join(step.output for step in named(answer.trace, "plan"))
-    assert "dropped question 1: #2 points forward" in left
-    assert "dropped question 1: #0 points nowhere" in left
-
-
-async def test_what_can_be_filled_of_a_plan_is_asked(ask: Ask) -> None:
-    told = script(
-        decompose={
-            "questions": [
-                "Where was #3 born?",
-                "Who is the designer of Marrow Bridge?",
-                "Where was #2 born?",
-            ]
-        }
-    )
-    answer = await ask(told, ODD, recipe="graphsearch-semantic+clew")
-    asked = [step.input for step in named(answer.trace, "semantic-question")]
-    assert asked == ["Who is the designer of Marrow Bridge?", "Where was Ilse Brandvik born?"]
-
-
-@pytest.mark.parametrize(
-    "said", one_in_three(["lorem ipsum", "[1, 2, 3]", '{"a":' * 50, "null", ""])
-)
-@pytest.mark.parametrize("mode", ["open", "reject"])
-async def test_what_cannot_be_read_stays_within_the_plan_of_calls(
-    ask: Ask, said: str, mode: str
-) -> None:
-    how = {"recipe": "graphsearch-released+clew", "mode": mode, "pinned": False}
-    answer = await ask(lambda _: said, ODD, **how)
-    assert answer.usage.calls <= GraphSearch().calls
-    assert answer.verdict == "refused" or answer.citations
-
-
-async def test_the_limit_leaves_the_best_so_far_and_a_call_for_the_answer(ask: Ask) -> None:
-    new = iter(range(1000))
-    told = script(
-        refine_read=lambda text: (
-            refines(text) if "designer" in text.rsplit("Question:")[-1] else "la la"
-        ),
-        draft="la la",
-        decompose={"questions": ["Who is the designer of Marrow Bridge?", "What was #1 fond of?"]},
-        verify={"verdict": "REJECT", "missing": "everything"},
-        expand=lambda _: {
-            "questions": [f"What else, number {next(new)}?", f"And what of {next(new)}?"]
-        },
-    )
-    answer = await ask(told, ODD, recipe="small", recipes=limited("graphsearch+clew", 25))
-    assert answer.usage.calls <= 25
-    assert told.prompts[-1].startswith("conclude")
-    assert not answer.complete
-    assert "the budget of 23 calls is spent" in answer.note
+    chat = Chat(verify={"verdict": "REJECT", "missing": "all"}, expand_text=more)
+    answer = await ask(chat, recipe="graphsearch")
+    assert chat.count("draft") == chat.count("verify") == 3
+    assert chat.count("expand_text") == 2
     assert answer.candidate == "Hallowmere"
 
 
-def limited(base: str, calls: int) -> dict[str, Any]:
-    """The table of a recipe with fewer calls."""
-    return {"small": {"base": base, "agent": {"calls": calls}}}
+async def test_an_expansion_without_anything_new_ends_the_search(ask: Ask) -> None:
+    chat = Chat(verify={"verdict": "REJECT"}, expand_text=TWO, expand_triples={"queries": []})
+    await ask(chat, recipe="graphsearch")
+    assert chat.count("draft") == 1
 
 
-def wide(**more: Any) -> AgentScript:
-    """A model that asks four sub-queries of each channel, and whose draft needs an expansion."""
-    verdicts = iter(["REJECT"])
-    return script(
-        decompose={"questions": [f"Which bridge has number {n}?" for n in range(4)]},
-        relations={
-            "facts": [
-                {"subject": f"Bridge {n}", "relation": "designer", "object": f"Entity#{n}"}
-                for n in range(1, 5)
-            ]
-        },
-        verify=lambda _: {"verdict": next(verdicts, "ACCEPT"), "missing": "the town"},
-        **more,
-    )
+async def test_the_released_preset_expands_what_is_accepted_once(ask: Ask) -> None:
+    chat = Chat()
+    await ask(chat, recipe="graphsearch-released")
+    assert (chat.count("expand_text"), chat.count("draft")) == (1, 2)
+    rejected = Chat(verify={"verdict": "REJECT"})
+    await ask(rejected, recipe="graphsearch-released")
+    assert rejected.count("expand_text") == 0
 
 
-WIDE = "Which bridge has a designer who was born in the town of number 3?"
-FULL = "graphsearch-qd-cr-qg-ld-ev-qe+lightrag"
+MODULES = {
+    "qd": ("decompose_text", "decompose_triples"),
+    "cr": ("refine_text", "refine_triples"),
+    "qg": ("ground",),
+    "ld": ("draft",),
+    "ev": ("verify",),
+    "qe": ("expand_text", "expand_triples"),
+}
 
 
-async def test_four_sub_queries_a_channel_leave_calls_for_the_expansion(ask: Ask) -> None:
-    answer = await ask(wide(), WIDE, recipe=FULL)
-    assert answer.complete and not named(answer.trace, "drop")
-    read = [step.input for step in named(answer.trace, "read")]
-    assert len(read) >= 9 and "Where was Ilse Brandvik born, exactly?" in read
+@pytest.mark.parametrize("row", ["none", "qd-cr", "qd-cr-qg", "qd-cr-qg-ld", "qd-cr-qg-ld-ev-qe"])
+async def test_a_row_of_the_ablation_calls_its_modules_and_no_others(ask: Ask, row: str) -> None:
+    chat = Chat(verify={"verdict": "REJECT", "missing": "more"})
+    answer = await ask(chat, recipe=f"graphsearch-{row}")
+    for module, prompts in MODULES.items():
+        assert all((chat.count(name) > 0) == (module in row.split("-")) for name in prompts)
+    assert answer.candidate == "Hallowmere"
 
 
-async def test_sub_queries_are_dropped_by_name_before_the_expansion_is(ask: Ask) -> None:
-    told = wide()
-    answer = await ask(told, WIDE, recipe="small", recipes=limited(FULL, 20))
-    assert answer.usage.calls <= 20 and told.prompts[-1].startswith("conclude")
-    dropped = "; ".join(str(step.input) for step in named(answer.trace, "drop")).split("; ")
-    assert dropped[0] and all(question in answer.note for question in dropped)
-    assert "Where was Ilse Brandvik born, exactly?" in [
-        step.input for step in named(answer.trace, "read")
-    ]
+@pytest.mark.parametrize(("row", "left"), [("semantic", "triples"), ("relational", "text")])
+async def test_one_channel_alone_never_asks_the_other(ask: Ask, row: str, left: str) -> None:
+    chat = Chat(verify={"verdict": "REJECT"})
+    await ask(chat, recipe=f"graphsearch-{row}")
+    assert not any(name.endswith(f"_{left}") for name in chat.shown)
 
 
-def test_facts_become_questions_for_their_unknowns() -> None:
-    facts = [
-        QueryTriple(subject="Marrow Bridge", relation="designer", object="Entity#1"),
-        QueryTriple(subject="Entity#1", relation="place of birth", object="Entity#2"),
-    ]
-    assert triples_to_questions(facts) == [
-        "What is the designer of Marrow Bridge?",
-        "What is the place of birth of #1?",
-    ]
-    assert triples_to_questions(
-        [QueryTriple(subject="Entity#1", relation="capital", object="法国")]
-    ) == ["What has capital 法国?"]
+GARBAGE = ["decompose_text", "decompose_triples", "ground", "refine_text", "refine_triples"]
+GARBAGE += ["sub_answer", "draft", "verify", "expand_text", "expand_triples"]
 
 
-def test_facts_that_cannot_be_asked_point_nowhere() -> None:
-    facts = [
-        QueryTriple(subject="", relation="capital", object=""),
-        QueryTriple(subject="Ash", relation="", object="Entity#1"),
-        QueryTriple(subject="Entity#1", relation="director", object=""),
-        QueryTriple(subject="Ash", relation="director", object="Entity#1"),
-        QueryTriple(subject="Elm", relation="home of Entity#1", object="Entity#4"),
-    ]
-    # What has no relation is left out before the rest is numbered.
-    assert triples_to_questions(facts) == [
-        "What is the director of #2?",
-        "What is the director of Ash?",
-        "What is the home of #2 of Elm?",
-    ]
-    assert triples_to_questions([QueryTriple(subject="Entity#2", relation="director")]) == [
-        "What is the director of #0?"
-    ]
+@pytest.mark.parametrize("name", GARBAGE)
+async def test_a_module_that_cannot_be_read_is_passed_over(ask: Ask, name: str) -> None:
+    verdict: Any = {"verdict": "REJECT", "missing": "more"}
+    chat = Chat(**{"verify": verdict, name: "I had rather not say."})
+    answer = await ask(chat, recipe="graphsearch")
+    assert chat.count(name)
+    assert answer.candidate == "Hallowmere"
+    assert not answer.model_error
 
 
-def test_the_ablation_recipes_are_values_of_one_agent() -> None:
-    full = GraphSearch()
-    assert AGENTS["graphsearch"].agent == full
-    planned = AGENTS["graphsearch-qd-cr-qg-ld-ev-qe"].agent
-    assert planned == replace(full, rules=False)
-    assert AGENTS["graphsearch-semantic"].agent == replace(planned, channels=("semantic",))
-    released = resolve_recipe("graphsearch-released+naive").agent
-    assert isinstance(released, GraphSearch)
-    assert (released.expand_on, released.max_reflections) == (Verdict.ACCEPT, 1)
+async def test_placeholders_are_filled_plainly_where_grounding_fails(ask: Ask) -> None:
+    answer = await ask(Chat(ground="?"), recipe="graphsearch")
+    assert "Where was Ilse Brandvik born?" in inputs(answer, "search")
+
+
+async def test_a_spent_budget_ends_the_work(valley: KnowledgeBase) -> None:
+    from clew.agents.ask import AskOptions
+    from clew.llm.budget import UsageLimits
+
+    manner = AskOptions(limits=UsageLimits(calls=4))
+    answer = await asking(valley)(Chat(), recipe="graphsearch", manner=manner)
+    assert not answer.complete
+    assert answer.usage.calls <= 4
+
+
+def test_the_full_row_of_the_ablation_is_the_system_itself() -> None:
+    assert AGENTS["graphsearch-qd-cr-qg-ld-ev-qe"].agent == AGENTS["graphsearch"].agent
+
+
+def test_old_contexts_are_cut_first_and_answers_stay() -> None:
+    long = "word " * 400
+    notes = [Note(f"query {n}", long, f"answer {n}", number=n) for n in range(1, 5)]
+    shown = Notes({"semantic channel": notes, "Draft": ["a draft"]}).fit(1200)
+    contexts = re.findall(r"Context: (.*)", shown)
+    assert [len(one) for one in contexts] == sorted(map(len, contexts))
+    assert len(contexts[0]) < len(contexts[-1]) == len(f"{long}".rstrip())
+    assert all(f"answer {n}" in shown for n in range(1, 5))

@@ -188,6 +188,6 @@ async def test_a_question_that_memory_was_refused_for_is_no_refusal(
 
     base = KnowledgeBase(MemoryStore(), Settings(extractor="offline"), None)
     await base.take(stream([Document("0", "Lyon is a town.", "", ("0.txt",))]))
-    monkeypatch.setattr("clew.agents.core.scratchpad.run_recipe", refuse)
+    monkeypatch.setattr("clew.agents.tools.run_recipe", refuse)
     with pytest.raises(OSError, match="Cannot allocate memory"):
         await base.ask("What is Lyon?")

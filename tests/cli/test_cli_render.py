@@ -4,45 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from clew.agents.core.types import Answer
-from clew.agents.logic.forms import Aggregate, Combine, Compare, Filter, Get, LogicPlan, Retrieve
-from clew.agents.logic.forms import Sort as Sorted
+from clew.agents.base import Answer
 from clew.cli.chat import StreamPrinter
-from clew.cli.render import format_input, print_answer, step_name
+from clew.cli.render import print_answer, step_name
 from clew.context import AnswerDelta, StepEnded, StepStarted, TraceStep
 from clew.recipes.registry import RECIPES
 from clew.retrieve.step import Chain, Fork
 from clew.types import Citation, Evidence, Route
-
-
-def test_a_plan_reads_as_its_operators() -> None:
-    plan = LogicPlan(
-        (
-            Retrieve("Ilse Brandvik", "bridge"),
-            Filter(1, "after", "1900"),
-            Sorted(2, falling=True),
-            Get(3, 1),
-            Aggregate(1, "count"),
-            Combine(1, 2, "union"),
-            Compare(4, 5, "earlier"),
-            Retrieve("it", "answer", "?", "Where was she; #1 Get(of=1) born?"),
-        )
-    )
-    assert format_input(str(plan)).split("; ", 7) == [
-        "#1 retrieve(Ilse Brandvik, bridge, ?)",
-        "#2 filter(#1, after, 1900)",
-        "#3 sort(#2, desc)",
-        "#4 get(#3, 1)",
-        "#5 count(#1)",
-        "#6 union(#1, #2)",
-        "#7 compare(#4, #5, earlier)",
-        str(format_input(f"#8 {plan.steps[-1]}")),
-    ]
-
-
-@pytest.mark.parametrize("given", ["", "Who? #1 said", "Get(of=", "Get(of=1+x)", "#1 Where?; #2 B"])
-def test_what_is_no_operator_stays_as_it_is(given: str) -> None:
-    assert format_input(given) == given
 
 
 def test_steps_are_called_by_their_names() -> None:

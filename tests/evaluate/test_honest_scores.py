@@ -23,8 +23,8 @@ from oracle import (
     wrong,
 )
 
-from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, UNSUPPORTED_MARK, all_translations
-from clew.agents.core.types import Mode
+from clew.agents.base import Mode
+from clew.agents.messages import OWN_MARKS
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question
 from clew.evaluate.metrics.registry import (
@@ -182,13 +182,11 @@ async def test_only_a_refusal_is_right_where_there_is_no_answer(
 async def test_an_answer_from_memory_is_scored_without_our_marks(corpus: KnowledgeBase) -> None:
     report = await run(corpus, perfect, ANSWERS, "open", "llm")
     assert all(v == 1.0 for record in report.records for v in record.values.values())
-    marks = [*all_translations(OWN_KNOWLEDGE_MARK), *all_translations(UNSUPPORTED_MARK)]
+    marks = [*OWN_MARKS]
     assert all(any(m in r.answer for m in marks) for r in report.records if r.verdict != "refused")
 
 
-@pytest.mark.parametrize(
-    "mark", [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK), "[1][2]"]
-)
+@pytest.mark.parametrize("mark", [*OWN_MARKS, "[1][2]"])
 async def test_a_mark_changes_no_score(mark: str) -> None:
     question = Question(
         "q", "Who is PERSON#7?", ("Captain Ahab",), originals={"PERSON#7": ["Ahab"]}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.core.messages import UNSUPPORTED_MARK, all_translations, strip_marks
+from clew.agents.messages import OWN_MARKS, strip_marks
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.metrics.answers import (
@@ -261,7 +261,7 @@ def test_one_file_of_questions_is_a_data_set_too(tmp_path: Path) -> None:
 
 
 def test_a_mark_of_the_unsupported_is_no_claim_in_any_language() -> None:
-    for mark in all_translations(UNSUPPORTED_MARK):
+    for mark in OWN_MARKS:
         assert [claim.text for claim in split_claims(f"Ilse 1887 {mark} Osk [1]")] == [
             "Ilse 1887",
             "Osk",

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.answering.write import read_prose
 from clew.cli.progress import LineReport, UsageRate, no_usage
 from clew.config import ExtractSettings, ModelSettings, Settings
 from clew.engine import KnowledgeBase
@@ -71,16 +70,6 @@ async def test_a_retry_replaces_what_rules_extracted(tmp_path: Path, docs: Path)
         assert again.failed == 0 and (await base.store.failures()) == []
         assert (await base.show("Marrow Bridge")).entities[0]["type"] == "bridge"
         await base.close()
-
-
-def test_prose_is_read_as_sentences_with_their_sources() -> None:
-    read = read_prose("<think>hm</think>The bridge is in Hallowmere [1]. Ilse built it [2][3].")
-    assert read is not None and read.enough
-    assert [(one.text, one.sources) for one in read.sentences] == [
-        ("The bridge is in Hallowmere.", [1]),
-        ("Ilse built it.", [2, 3]),
-    ]
-    assert read_prose('{"enough": tru') is None and read_prose("No.") is None
 
 
 def test_progress_tells_tokens_money_and_waiting(capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,10 +113,8 @@ ROWS: Sequence[tuple[str, str, Choose, Read]] = [
     ("lego-14", "lego-14-llms-r", actors, first_end),
     ("lego-14", "lego-14-llms-es", actors, hops),
     ("lego-15", "lego-15-eems-s", one_actor, number),
-    ("lego-13", "lego-13-eems-s", one_actor, number),
     ("lego-13", "lego-13-eems-r", actors, first_end),
     ("lego-13", "lego-13-m-llms", first_half, number),
-    ("lego-14", "lego-14-cosine", actors, last_end),
     # Which part of the graph is searched.
     ("lego-12", "lego-partition", actors, first_end),
     ("lego-12", "lego-ego", actors, hops),

@@ -97,7 +97,7 @@ def hub() -> View:
 async def test_work_at_a_hub_is_bounded(hub: View, extract: Step | None, find: Step) -> None:
     ctx = Context("Hub directed by", hub, Leaves(), HashEmbed())  # type: ignore[arg-type]
     found = Found(entities=(Hit(0, 1.0, "given"),), names=("Hub",))
-    steps: list[Step] = [find, RankAnswers(read=isinstance(find, StructuralPaths))]
+    steps: list[Step] = [find, RankAnswers()]
     if extract is not None:
         steps = [extract, Prune("edges"), *steps]
     started = process_time()

@@ -78,16 +78,19 @@ async def test_a_model_may_overrule_the_embedder(films: KnowledgeBase) -> None:
     chosen, chat = await after(
         films,
         choosing("Grey Coast — release year → 1988"),
-        RankedPaths(by="llm", supplement="fill"),
+        RankedPaths(by="llm"),
     )
     assert chosen[0] == ("Grey Coast", "1988") and len(chat.requests) == 1
-    assert ("Grey Coast", "Anton Reeve") in chosen  # EEMs-S fills up
+    assert ("Grey Coast", "Anton Reeve") in chosen  # what it leaves out comes behind
 
 
-async def test_without_supplement_only_the_choice_stays(films: KnowledgeBase) -> None:
-    step = RankedPaths(by="llm")
-    chosen, _ = await after(films, choosing("Grey Coast — release year → 1988"), step)
-    assert chosen == [("Grey Coast", "1988")]
+async def test_what_a_model_leaves_out_keeps_its_order(films: KnowledgeBase) -> None:
+    plain, _ = await after(films, nothing, RankedPaths())
+    chosen, _ = await after(
+        films, choosing("Grey Coast — release year → 1988"), RankedPaths(by="llm", max_hop=3)
+    )
+    others = [path for path in plain if path != ("Grey Coast", "1988")]
+    assert [path for path in chosen if path in others[:5]] == others[:5]
 
 
 async def test_reranking_keeps_the_choice_in_the_embedders_order(films: KnowledgeBase) -> None:
@@ -110,7 +113,7 @@ async def test_several_rounds_ask_again_about_what_is_left(films: KnowledgeBase)
     one_in_three(
         [
             RankedPaths(by="llm"),
-            RankedPaths(by="llm", supplement="fill", rounds=2),
+            RankedPaths(by="llm", rounds=2),
             BeamPaths(by="llm"),
             BeamPaths(by="llm", supplement=True, prefilter=4),
             BeamPaths(refine=True),

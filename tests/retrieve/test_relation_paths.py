@@ -1,8 +1,7 @@
-"""Relation paths on graphs of several kinds: how questions are read, and who scores them."""
+"""Relation paths on graphs of several kinds, and who scores them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,11 @@ from clew.recipes.registry import RECIPES
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
-from clew.retrieve.question import locate_names, parse_question
+from clew.retrieve.paths.relation_paths import (
+    KeepAllPaths,
+    prepare_search,
+    search_relation_paths,
+)
 from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.text.names import head_type, read_relation
 from clew.types import Found
@@ -48,33 +51,6 @@ async def family(open_filled: OpenFilled) -> KnowledgeBase:
     return await open_films(open_filled, fill_family)
 
 
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("what is the gender of Alda Stein's mother?", "female"),
-        ("Alda Stein's mother's profession", "painter"),
-        ("what is Alda Stein's mother's mother's profession?", "lawyer"),
-        ("the profession of the mother of the spouse of Alda Stein", "miller"),
-        ("the profession of the mother of Alda Stein's spouse", "miller"),
-        ("could you please tell me the gender of alda stein's spouse, thanks", "male"),
-        ("who is Alda Stein's spouse's spouse?", "Alda Stein"),
-        ("what is Signal's versions's versions?", "Signal"),
-        ("who is the daughter of Dora Kamm?", "Bela Stein"),
-        ("what is the profession of Dora Kamm's child?", "painter"),
-    ],
-)
-@pytest.mark.parametrize("recipe", ["lego-12", pytest.param("lego-14", marks=pytest.mark.slow)])
-async def test_chains_are_followed_in_the_order_they_are_said(
-    family: KnowledgeBase, recipe: str, question: str, answer: str
-) -> None:
-    assert (await best(family, question, recipe))[0] == answer
-
-
-async def test_a_chain_of_five_links_is_followed_to_its_end(family: KnowledgeBase) -> None:
-    question = "Alda Stein's spouse's spouse's mother's mother's profession"
-    assert (await best(family, question, "lego-12"))[0] == "lawyer"
-
-
 COUPLE = """\
 Ida Brun|people.person.spouse_s|Jon Brun
 Ida Brun|people.person.profession|baker
@@ -88,21 +64,6 @@ Denmark|location.country.head_of_state|Mette Falk
 """
 
 
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("Who is the spouse of the spouse of Ida Brun?", "Ida Brun"),
-        ("who is the spouse of Ida Brun's spouse", "Ida Brun"),
-        ("Which currency used has the country with the employer of Ida Brun's spouse?", "krone"),
-    ],
-)
-async def test_one_stored_direction_and_further_hops_are_enough(
-    base: KnowledgeBase, tmp_path: Path, question: str, answer: str
-) -> None:
-    couple = await take_films(base, tmp_path, COUPLE)
-    assert (await best(couple, question, "lego-12"))[0] == answer
-
-
 async def test_plain_cosine_takes_no_step_twice_and_the_stored_direction(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:
@@ -114,15 +75,21 @@ async def test_plain_cosine_takes_no_step_twice_and_the_stored_direction(
     )
     many = await take_films(base, tmp_path, COUPLE + others)
     question = "What is the profession of the spouse of Ida Brun?"
-    assert (await best(many, question, "lego-12-cosine"))[0] == "sailor"
+    assert (await best(many, question, "lego-12"))[0] == "sailor"
 
 
 async def test_a_way_back_by_the_same_relation_leads_to_others(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:
     films = await take_films(base, tmp_path)
-    answers = await best(films, "which films share the director of Grey Coast", "lego-12")
-    assert answers[0] == "Night Ferry"
+    async with films.store.snapshot() as now:
+        ctx = await films.context(now, "which films share the director of Grey Coast")
+        search = prepare_search(ctx, await LinkEntities()(ctx, Found()))
+        paths = await search_relation_paths(search, 2, KeepAllPaths(search.scorer))
+        ends = {end for at in range(len(paths.codes)) for end in paths.end_entities(at).tolist()}
+        found = await now.entities([int(ctx.view.keys("entity")[end]) for end in ends])
+    names = {one.name for one in found.values()}
+    assert "Night Ferry" in names and "Grey Coast" not in names
 
 
 @pytest.mark.parametrize(
@@ -144,34 +111,6 @@ def test_the_last_segment_names_a_relation(name: str, short: str, head: str) -> 
     assert (read_relation(name), head_type(name)) == (short, head)
 
 
-@pytest.mark.parametrize(
-    ("question", "chain", "hops"),
-    [
-        ("the gender of X's mother's father", ["mother", "father", "gender"], (3, 3)),
-        ("the profession of the kid of the father of X", ["father", "kid", "profession"], (3, 3)),
-        ("what is the cause of death of X's son", ["son", "cause death"], (2, 2)),
-        ("which religion does X's child have", ["child"], (2, 2)),
-        ("where was X's son born", ["son born"], (1, 2)),
-        ("who directed films for the writer of X", ["writer"], (1, None)),
-        ("films directed by X", [], (0, None)),
-        ("X", [], (0, None)),
-        ("of X", [], (0, None)),
-    ],
-)
-def test_links_of_a_chain_bound_the_hops(
-    question: str, chain: list[str], hops: tuple[int, int | None]
-) -> None:
-    shape = parse_question(question, locate_names(question, ["X"]))
-    said = [" ".join(shape.words[at] for at in link) for link in shape.chain]
-    assert said == chain and shape.bound_hops() == hops
-
-
-def test_a_very_long_question_is_read_around_its_name() -> None:
-    question = "gender " * 500 + "mother of X"
-    shape = parse_question(question, locate_names(question, ["X"]))
-    assert len(shape.words) < 100 and shape.words[-1] == "mother"
-
-
 async def test_words_of_relations_are_no_names_in_lower_case(family: KnowledgeBase) -> None:
     rows = "profession|/people/person/gender|none\nZed|/people/person/profession|baker\n"
     file = family.settings.kb.parent / "more.txt"
@@ -185,27 +124,11 @@ async def test_a_graph_of_one_relation_answers(base: KnowledgeBase, tmp_path: Pa
     assert (await best(one, "what is near A Rock", "lego-12"))[0] == "B Hill"
 
 
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("what leads to Town Five", "Town Four"),
-        ("which town has a road to Town Five", "Town Four"),
-        ("where does the road from Town Five lead", "Town Six"),
-    ],
-)
-async def test_the_word_before_the_name_tells_the_direction(
-    base: KnowledgeBase, tmp_path: Path, question: str, answer: str
-) -> None:
-    towns = [f"Town {name}" for name in "One Two Three Four Five Six Seven".split()]
-    rows = "".join(f"{one}|road_to|{other}\n" for one, other in pairwise(towns))
-    assert (await best(await take_films(base, tmp_path, rows), question, "lego-12"))[0] == answer
-
-
 @pytest.mark.parametrize("name", [f"lego-{n}" for n in range(1, 16)])
 def test_rows_of_table_1_have_no_options(name: str) -> None:
     for step in RECIPES[name].steps:
         if isinstance(step, RankedPaths):
-            assert (step.supplement, step.rerank, step.rounds) == ("none", False, 1)
+            assert (step.rerank, step.rounds, step.scorer) == (False, 1, "cosine")
         if isinstance(step, BeamPaths):
             assert not (step.supplement or step.refine or step.early_stop or step.prefilter)
             assert (step.scoring, step.pruning) == ("path", "fixed")
@@ -239,7 +162,7 @@ class Says:
         self.text = text
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
-        near = [text in (self.text, "what about") for text in texts]
+        near = [text in (self.text, "what about ?") for text in texts]
         return np.array([[3.0, 0.0] if one else [0.0, 3.0] for one in near], np.float32)
 
 

@@ -11,19 +11,10 @@ from plain_graph import Chosen, after, docs_of, names_of, says, take_graph, text
 from clew.engine import KnowledgeBase
 from clew.index.view import View
 from clew.retrieve.communities.steps import BottomUp
-from clew.retrieve.graph_cache import build_traversal, get_entity_communities
-from clew.retrieve.labels import load_relation_texts
+from clew.retrieve.graph_cache import get_entity_communities
 from clew.retrieve.linking.link_entities import LinkEntities, match_fuzzily, suggest_names
 from clew.retrieve.linking.link_names import LinkNames, link_names
 from clew.retrieve.linking.page_facts import OwnFacts
-from clew.retrieve.path_scores import (
-    FEATURES,
-    compute_path_features,
-    compute_word_votes,
-    predict_hops,
-)
-from clew.retrieve.question import locate_names, parse_question
-from clew.retrieve.relation_vectors import embed_step_ends
 from clew.retrieve.walk import Walk
 from clew.text.names import tokenize
 from clew.types import Found, Hit
@@ -81,74 +72,6 @@ async def test_the_most_similar_name_is_suggested_first(base: KnowledgeBase) -> 
         ctx = await base.context(now, Q)
         for name in ALIKE:
             assert (await suggest_names(ctx, f"Who saw {name}x?"))[0] == name
-
-
-async def test_a_path_in_the_questions_order_differs_from_the_reverse(
-    base: KnowledgeBase, tmp_path: Path
-) -> None:
-    films = await take_films(base, tmp_path)
-    question = "what is the genre of that which was written by Mara Holt"
-    async with films.store.snapshot() as now:
-        ctx = await films.context(now, question)
-        words = await load_relation_texts(ctx)
-        wrote, genre = (2 * words.index(name) for name in ("written by", "has genre"))
-        shape = parse_question(question, locate_names(question, ["Mara Holt"]))
-        codes = np.array([[wrote + 1, genre], [genre + 1, wrote], [wrote + 1, -1], [genre, -1]])
-        seen = await compute_path_features(ctx, build_traversal(ctx.view), shape, codes)
-    columns = {name: seen[:, at].tolist() for at, name in enumerate(FEATURES)}
-    assert columns["order"] == [1, -1, 0, 0]
-    assert columns["nearer"] == [1, -1, 0, 0]
-    assert columns["hops"] == [1, 1, 0, 0]
-
-
-async def test_a_word_votes_for_its_relation_or_for_none(
-    base: KnowledgeBase, tmp_path: Path
-) -> None:
-    films = await take_films(base, tmp_path)
-    question = "genre zebra Mara Holt"
-    async with films.store.snapshot() as now:
-        ctx = await films.context(now, question)
-        labels = await load_relation_texts(ctx)
-        shape = parse_question(question, locate_names(question, ["Mara Holt"]))
-        assert shape.words == ("genre", "zebra")
-        votes = await compute_word_votes(ctx, shape, np.arange(len(labels)))
-    genre, zebra = votes
-    assert labels[int(genre.argmax())] == "has genre"
-    assert genre.max() > 0.9
-    assert zebra.sum() < 0.2
-
-
-async def test_ends_with_relations_of_their_own_are_embedded_from_them(
-    base: KnowledgeBase, tmp_path: Path
-) -> None:
-    rows = "".join(f"Film {n}|directed_by|Person {n % 2}\n" for n in range(6))
-    films = await take_films(base, tmp_path, rows)
-    async with films.store.snapshot() as now:
-        ctx = await films.context(now, Q)
-        directed = 2 * (await load_relation_texts(ctx)).index("directed by")
-        film, person = await embed_step_ends(
-            ctx, build_traversal(ctx.view), [directed + 1, directed]
-        )
-    assert film.from_relations  # of every film it is said who directed it
-    assert not person.from_relations
-
-
-@pytest.mark.parametrize(
-    ("question", "hops"),
-    [
-        ("what is the genre of Mara Holt", 1),
-        ("what is the genre of that which was written by Mara Holt", 2),
-        ("genre and written and directed and starred and release of Mara Holt", 4),
-    ],
-)
-async def test_each_relation_in_the_question_is_a_hop_up_to_four(
-    base: KnowledgeBase, tmp_path: Path, question: str, hops: int
-) -> None:
-    films = await take_films(base, tmp_path)
-    async with films.store.snapshot() as now:
-        ctx = await films.context(now, question)
-        shape = parse_question(question, locate_names(question, ["Mara Holt"]))
-        assert await predict_hops(ctx, build_traversal(ctx.view), shape) == hops
 
 
 async def test_the_page_of_a_linked_name_ranks_before_a_closer_one(base: KnowledgeBase) -> None:
@@ -229,14 +152,6 @@ async def test_the_first_word_of_a_question_is_not_a_name(
         t = tokenize(question)
         linked = link_names(View(now.arrays, {}), question, t)
     assert {question[t.starts[one.first] : t.ends[one.last - 1]] for one in linked} == names
-
-
-@pytest.mark.parametrize(
-    ("question", "sharing"),
-    [("还有哪些电影也由他导演", True), ("哪些电影由他导演", False), ("which films share it", True)],
-)
-def test_words_of_sharing_are_recognised_in_both_languages(question: str, sharing: bool) -> None:
-    assert parse_question(question, []).has_shared_word is sharing
 
 
 async def test_of_similar_names_only_the_closest_match(base: KnowledgeBase) -> None:

@@ -53,7 +53,6 @@ async def test_capitals_are_those_of_the_texts(
         ("WHERE DOES COTULA GROW?", "where does Cotula grow?"),
         ("Where does Cotula grow!!??", "Where does Cotula grow?"),
         ("Where does Cotula grow?!", "Where does Cotula grow?"),
-        ("Hello. where does cotula grow? I ask you", "where does Cotula grow? I ask you?"),
         ("MTV", "MTV?"),
     ],
 )

@@ -86,7 +86,6 @@ async def opened(settings: Settings, tmp_path: Path) -> KnowledgeBase:
     return base
 
 
-@pytest.mark.usefixtures("rules_only")
 async def test_it_answers_what_words_alone_cannot_and_stays_with_the_knowledge_base(
     settings: Settings, tmp_path: Path
 ) -> None:

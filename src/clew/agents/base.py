@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from clew.agents.tools import Toolbox
 from clew.context import Context, ShownPrompt, TraceStep
 from clew.llm.budget import BudgetExceeded
+from clew.llm.trained_model import TrainedConfig
 from clew.types import Citation, Evidence, Passage, Usage
 
 Verdict = Literal["answered", "refused"]
@@ -79,6 +80,15 @@ class Agent(Protocol):
 
     async def __call__(self, ctx: Context, tools: Toolbox, mode: Mode, /) -> Answer:
         """Answer or refuse; raise ModelError or BudgetExceeded where the model cannot go on."""
+        ...
+
+
+@runtime_checkable
+class Trainable(Protocol):
+    """An agent that a trained model is served by, with the settings it was trained with."""
+
+    def with_training_settings(self, how: TrainedConfig) -> Self:
+        """Return a copy with these settings."""
         ...
 
 

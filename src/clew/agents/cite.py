@@ -133,6 +133,11 @@ def _recognise(sentence: str, page: EvidencePage) -> list[_Span]:
     return [best] if best is not None and best.share >= _CLEAR else []
 
 
+def measure_support(sentence: str, passage: Passage) -> float:
+    """Return the share of a sentence's words that the nearest span of a passage has."""
+    return _best_span(sentence, passage).share
+
+
 def _best_span(sentence: str, passage: Passage) -> _Span:
     """Return the sentence of a passage, or two in a row, with most words of another sentence."""
     wanted = content_words(sentence)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from clew.config import Role
@@ -30,6 +31,7 @@ REPLY_TOKENS = 1500
 """Left of the window for what the model writes; both are a quarter of a small window."""
 _NO_LIMIT = 1_000_000_000
 _NUMBER_TOKENS = 2  # of the number before a line
+_HEADING_TOKENS = 4
 _ITEM_TOKENS = 300  # one entity, fact or report; a passage may be as long as it is
 _FITTING_ITEMS = 10  # long entities, facts or reports that fit into a section together
 _SHORT_ITEM_TOKENS = 60  # to which any of them may be cut
@@ -115,10 +117,11 @@ class EvidencePage:
 
         One line is always left, and cut.
         """
-        left = sorted(range(len(self.items)), key=lambda at: self.items[at].place)
-        while len(left) > 1 and estimate_tokens(self._format(left)) > tokens:
-            left.pop()
-        return shorten_text(self._format(left), tokens)
+        best_first = sorted(range(len(self.items)), key=lambda at: self.items[at].place)
+        used = accumulate(_line_tokens(self.items[at].text) for at in best_first)
+        room = tokens - (_HEADING_TOKENS * len(HEADINGS) if self.has_graph else 0)
+        fitting = sum(size <= room for size in used)
+        return shorten_text(self._format(best_first[: max(1, fitting)]), tokens)
 
     def __str__(self) -> str:
         """Format for a prompt, with a heading before each kind if there is more than text."""
@@ -128,8 +131,9 @@ class EvidencePage:
         """Format some of the lines, each with its number."""
         rows: list[str] = []
         kind = None
+        wanted = set(shown)
         for number, item in enumerate(self.items, start=1):
-            if number - 1 not in shown:
+            if number - 1 not in wanted:
                 continue
             if self.has_graph and item.kind != kind:
                 kind = item.kind
@@ -363,7 +367,8 @@ def passage_of(fact: Statement) -> tuple[Passage, ...]:
     return (Passage(*place),)
 
 
-def _report_sources(report: Report) -> tuple[Passage, ...]:
+def report_sources(report: Report) -> tuple[Passage, ...]:
+    """Return the spans that a report cites as passages."""
     return tuple(
         Passage(c.chunk, c.doc, "", report.score, c.quote, c.start, c.end) for c in report.citations
     )
@@ -378,7 +383,7 @@ _OFFERED: dict[EvidenceKind, Callable[[Evidence], _Offer]] = {
     "entities": lambda e: (e.entities, format_entity, lambda entity: entity.sources),
     "facts": lambda e: (e.facts, format_fact, passage_of),
     "paths": lambda e: (e.paths, format_path, _path_sources),
-    "communities": lambda e: (e.communities, format_report, _report_sources),
+    "communities": lambda e: (e.communities, format_report, report_sources),
     "passages": lambda e: (e.chunks, format_passage, lambda passage: (passage,)),
     "findings": lambda e: (e.findings, lambda finding: finding.text, lambda f: f.sources),
 }

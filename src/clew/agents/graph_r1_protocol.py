@@ -22,16 +22,6 @@ FORMAT_REMINDER = (
 )
 FINAL_ANSWER_REQUEST = "No queries are left. Think, then write the <answer>."
 NO_RESULTS = "(nothing was found)"
-Language = Literal["en", "zh"]
-FORMAT_REMINDER_BY_LANGUAGE: dict[Language, str] = {
-    "en": FORMAT_REMINDER,
-    "zh": "这既不是查询，也不是答案。先思考，再写一个 <query> 或一个 <answer>。",
-}
-FINAL_ANSWER_REQUEST_BY_LANGUAGE: dict[Language, str] = {
-    "en": FINAL_ANSWER_REQUEST,
-    "zh": "查询次数已用完。先思考，再写出 <answer>。",
-}
-NO_RESULTS_BY_LANGUAGE: dict[Language, str] = {"en": NO_RESULTS, "zh": "（没有找到任何内容）"}
 _BYTES_PER_TOKEN = 4  # as in clew.llm.openai_api, which training machines cannot import
 _DIVIDER = "\n=== user ===\n"
 _SCORE = re.compile(r"\s*\(score \d+\.\d\d\)")
@@ -93,35 +83,30 @@ def restore_closing_tag(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GraphR1Protocol:
-    """Settings of an episode: number of queries, instructions, language."""
+    """Settings of an episode: number of queries, and instructions."""
 
     turns: int = 5
     """Queries before the final answer is demanded; 0 is R1, which answers from memory."""
     brief: bool = False
     """Send only the question, without instructions: for a model trained on the format."""
-    language: Language = "en"
-    """Language of the instructions. Training is in English, and a brief model knows no others."""
 
     def initial_messages(self, question: str) -> tuple[tuple[str, str], ...]:
         """Return the first messages, as (role, text)."""
         if self.brief:
             return (("user", question),)
-        page = "graph_r1" if self.turns else "graph_r1_alone"
-        system, user = _load_prompt(page if self.language == "en" else f"{page}.{self.language}")
+        system, user = _load_prompt("graph_r1" if self.turns else "graph_r1_alone")
         filled = Template(user).substitute(question=question, turns=self.turns)
         return ("system", system), ("user", filled)
 
     def format_knowledge(self, found: str, asked: int) -> str:
         """Format the result of query number `asked` (from 1) as the next user turn."""
-        body = escape_tags(found).strip() or NO_RESULTS_BY_LANGUAGE[self.language]
+        body = escape_tags(found).strip() or NO_RESULTS
         block = f"<knowledge>\n{body}\n</knowledge>"
         return f"{block}\n{self.format_reminder(asked)}" if asked >= self.turns else block
 
     def format_reminder(self, asked: int) -> str:
         """Return the reply to a step that was neither a query nor an answer."""
-        return (
-            FINAL_ANSWER_REQUEST_BY_LANGUAGE if asked >= self.turns else FORMAT_REMINDER_BY_LANGUAGE
-        )[self.language]
+        return FINAL_ANSWER_REQUEST if asked >= self.turns else FORMAT_REMINDER
 
 
 def format_bullets(facts: Sequence[str]) -> str:

@@ -18,9 +18,9 @@ _CHINESE = {
     CLOSEST: "最接近的段落：",
     "Refused:": "无法回答：",
 }
-_OWN_WORDS = re.compile(
-    r"\s*(?:{})".format("|".join(re.escape(m) for m in (NOT_FOUND_MARK, _CHINESE[NOT_FOUND_MARK])))
-)
+OWN_MARKS = (NOT_FOUND_MARK, _CHINESE[NOT_FOUND_MARK])
+"""The mark of what is not found, in every language."""
+_OWN_WORDS = re.compile(rf"\s*(?:{'|'.join(map(re.escape, OWN_MARKS))})")
 # A citation mark; a number joined to a word is a name.
 _MARK = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
 

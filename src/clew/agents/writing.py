@@ -16,6 +16,7 @@ from clew.agents.tools import Toolbox
 from clew.context import AnswerDelta, Context
 from clew.errors import ParseError
 from clew.llm.chat import Chat
+from clew.llm.fit_prompt import PromptInput
 from clew.llm.json_repair import strip_thinking
 from clew.llm.prompt import Prompt
 from clew.types import Evidence
@@ -40,17 +41,20 @@ _MARKUP = ("{", "[", "<", "```")  # begins what was meant as JSON or as a call, 
 class Written(BaseModel, title="Answer"):
     """What a model writes as its answer."""
 
-    reasoning: str = Field("", description="think first: what is asked, what each item says of it")
-    enough: bool = Field(False, description="whether the evidence answers the question")
+    reasoning: str = Field(
+        default="", description="think first: what is asked, what each item says of it"
+    )
+    enough: bool = Field(default=False, description="whether the evidence answers the question")
     answer: str = Field(
-        "", description="complete sentences, behind each the numbers of its items, as [2] or [1][4]"
+        default="",
+        description="complete sentences, behind each the numbers of its items, as [2] or [1][4]",
     )
     short: str = Field(
-        "",
+        default="",
         description="the answer in as few words as possible: a name, a date, a number, yes, no, a "
         f"list with commas; {UNKNOWN} where it cannot be told",
     )
-    missing: str = Field("", description="what the evidence lacks, where it is not enough")
+    missing: str = Field(default="", description="what the evidence lacks, where it is not enough")
 
 
 ANSWER = Prompt(
@@ -85,7 +89,7 @@ def mode_rules(ctx: Context, mode: Mode) -> str:
 
 
 async def write_answer(
-    ctx: Context, tools: Toolbox, page: EvidencePage, mode: Mode, notes: str = ""
+    ctx: Context, tools: Toolbox, page: EvidencePage, mode: Mode, notes: PromptInput = ""
 ) -> Answer:
     """Let the model answer the question over a page; `notes` are what an agent worked out before.
 

@@ -12,8 +12,8 @@ import typer
 from rich.markup import escape
 
 from clew.agents.ask import AskOptions
+from clew.agents.base import Answer, Mode
 from clew.agents.conversation import ConversationTurn
-from clew.agents.core.types import Answer, Mode
 from clew.cli.common import (
     CommandContext,
     command,
@@ -23,7 +23,7 @@ from clew.cli.common import (
     read_text,
     to_valid_text,
 )
-from clew.cli.render import format_input, print_answer, shorten
+from clew.cli.render import print_answer, shorten
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.errors import InputError
 from clew.json_output import answer_json
@@ -94,7 +94,7 @@ class StreamPrinter:
         """Print an event, unless it is nested too deeply."""
         match event:
             case StepStarted(step, given, depth) if depth < _MAX_SHOWN_DEPTH:
-                self._print_step(depth, f"{shorten(step, 60)} {shorten(format_input(given), 100)}")
+                self._print_step(depth, f"{shorten(step, 60)} {shorten(given, 100)}")
             case StepEnded(step, depth) if depth < _MAX_SHOWN_DEPTH and step.output:
                 self._print_step(depth, f"→ {shorten(step.output)}")
             case AnswerDelta(text):

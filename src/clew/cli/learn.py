@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from clew.adapters import delete_tuning
-from clew.agents.graph_r1 import GraphR1
+from clew.agents.graph_r1 import EPISODE_ROOM, GraphR1
 from clew.cli.common import CommandContext, command, err, out
 from clew.cli.progress import show_progress
 from clew.config import ModelSettings, Settings
@@ -124,7 +124,7 @@ async def _train(ctx: CommandContext, given: tuple[Any, str, Any], options: dict
         recipe, agent, retriever = _resolve_recipe(
             ctx, options["recipe"], options["k"], settings.reply_tokens
         )
-        room = 4 * agent.room  # characters, as older runs recorded it
+        room = 4 * (agent.room or EPISODE_ROOM)  # characters, as older runs recorded it
         serving = {"recipe": recipe, "k": agent.top_k, "characters": room, "show": agent.show}
         if not settings.turns:
             err.print("turns = 0: the model never queries, as with --recipe none", markup=False)
@@ -178,10 +178,10 @@ def _resolve_recipe(
     if not isinstance(resolved.agent, GraphR1):
         recipe = f"{_DEFAULT_AGENT}+{recipe}"
         resolved = resolve_recipe(recipe, ctx.recipes)
-    resolved = resolved.with_top_k(k)
     agent = resolved.agent
     assert isinstance(agent, GraphR1)
-    return recipe, replace(agent, room=min(agent.room, tokens)), resolved.retrieve.name
+    agent = replace(agent, room=min(agent.room or EPISODE_ROOM, tokens), top_k=k or agent.top_k)
+    return recipe, agent, resolved.retrieve.name
 
 
 def _make_retriever(base: KnowledgeBase, agent: GraphR1, retriever: str) -> Any:

@@ -1,14 +1,12 @@
 """Search results, answers and traces as text for a terminal, or as JSON for programs."""
 
-import ast
 import re
 
 from rich.markup import escape
 from rich.tree import Tree
 
-from clew.agents.citing.support import contains_answer
-from clew.agents.core.confidence import describe_confidence
-from clew.agents.core.types import Answer, Results
+from clew.agents.base import Answer, Results
+from clew.agents.confidence import describe_confidence
 from clew.cli.common import out
 from clew.context import TraceStep
 from clew.text.names import name_key
@@ -26,8 +24,6 @@ _KIND_WORDS = {
 }
 _CHAIN = re.compile(r"\bChain\(name='([^']+)'")
 _STEP_NAME = re.compile(r"<?(?:function )?(\w+)[(.\s]")
-_OPERATOR = re.compile(r"(?:Retrieve|Filter|Sort|Aggregate|Compare|Combine|Get)\(.*\)")
-_NUMBERED = re.compile(r"; (?=#\d+ [A-Z][a-z]+\()")
 _MAX_OUTPUT = 200
 
 
@@ -47,7 +43,7 @@ def _add_steps(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
         if _SIZES.fullmatch(step.output):
             tree.add(f"{escape(_summarise_step(step))} [dim]({cost})[/dim]")
             continue
-        text = f" {escape(shorten(format_input(step.input)))}" if step.input else ""
+        text = f" {escape(shorten(step.input))}" if step.input else ""
         node = tree.add(f"[bold]{escape(shorten(step.step, 60))}[/bold]{text} [dim]({cost})[/dim]")
         if step.output:
             node.add(f"[green]→[/green] {escape(shorten(step.output, _MAX_OUTPUT))}")
@@ -69,44 +65,6 @@ def step_name(shown: str) -> str:
     found = _STEP_NAME.match(shown)
     name = found[1] if found else shown
     return f"{name} of {' and '.join(chains)}" if name == "Fork" and chains else name
-
-
-def format_input(given: str) -> str:
-    """Format a step's input, with each operator of a plan as `count(#1)`."""
-    parts = []
-    for part in _NUMBERED.split(given):
-        number, space, shown = part.partition(" ") if part.startswith("#") else ("", "", part)
-        parts.append(f"{number}{space}{_format_operator(shown)}")
-    return "; ".join(parts)
-
-
-def _format_operator(shown: str) -> str:
-    """Format an operator in plan notation; text that is not one is returned unchanged."""
-    if not _OPERATOR.fullmatch(shown):
-        return shown
-    try:
-        call = ast.parse(shown, mode="eval").body
-        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-        fields = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (SyntaxError, ValueError, AssertionError):
-        return shown
-    if fields.get("asks"):
-        return str(fields["asks"])
-    refs = [f"#{fields.pop(key)}" for key in ("of", "left", "right") if key in fields]
-    how = fields.pop("how", "")
-    name = call.func.id.lower()
-    if name in ("aggregate", "combine"):
-        return f"{how}({', '.join(refs)})"
-    rest = [str(value) for value in (how, *map(_format_argument, fields.items())) if value]
-    return f"{name}({', '.join([*refs, *rest])})"
-
-
-def _format_argument(field: tuple[str, object]) -> str:
-    """Format an argument without its name: `falling` is the order, and place 0 means all."""
-    name, value = field
-    if name == "falling":
-        return "desc" if value else "asc"
-    return "" if name == "place" and not value else str(value)
 
 
 def truncate_words(text: str, most: int) -> str:
@@ -179,7 +137,7 @@ def _flatten(text: str, most: int) -> str:
 def print_answer(answer: Answer, trace: bool) -> None:
     """Print an answer with its citations and the path that led there."""
     short = answer.candidate if answer.verdict == "answered" else ""
-    if short and not contains_answer(short, answer.answer):  # a yes, or the letter of an option
+    if short and name_key(short) not in name_key(answer.answer):  # a yes, or a sum
         out.print(f"[bold]Answer:[/bold] {escape(short)}\n")
     out.print(escape(answer.answer))
     if answer.citations:

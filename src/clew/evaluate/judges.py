@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from clew.agents.core.types import run_concurrently
+from clew.agents.base import run_concurrently
 from clew.errors import AuthError, ModelError, ParseError
 from clew.evaluate.datasets import Question
 from clew.evaluate.rubrics import CRITERIA, PAIRWISE, get_rubric
@@ -146,7 +146,7 @@ class Judge:
         forward, backward = (verdict.model_dump() for verdict in verdicts)
         return {name: (points[forward[name]] + 1 - points[backward[name]]) / 2 for name in PAIRWISE}
 
-    async def _ask(self, prompt: Prompt[Out], question: Question, inputs: Mapping[str, str]) -> Out:
+    async def _ask(self, prompt: Prompt[Out], question: Question, inputs: Mapping[str, Any]) -> Out:
         """Ask one prompt; what the judge cannot answer raises JudgeError."""
 
         async def ask(chat: Chat) -> Out:

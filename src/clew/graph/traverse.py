@@ -157,14 +157,11 @@ def extend_relation_paths(
     ways: FactGraph,
     trails: RelationPathTable,
     most_ends: int = MAX_ENDS,
-    *,
-    returns: bool = True,
 ) -> RelationPathTable:
-    """Extend every path by every possible step; one that undoes the last leads to others first.
+    """Extend every path by every possible step.
 
-    "The films of X's director" are other films: a step that undoes the one before returns to the
-    start only if it leads nowhere else, as in "the spouse of X's spouse", and only with `returns`.
-    Any other way back may be the answer.
+    "The films of X's director" are other films: a step that undoes the one before does not return
+    to the start. Any other way back may be the answer.
     """
     trail, entity = _sample_frontier(trails, most_ends)
     unique, which = np.unique(entity, return_inverse=True)
@@ -176,9 +173,6 @@ def extend_relation_paths(
     code = edges.code[edge]
     back = (target == trails.origin[owner]) & _undoes_last(ways, trails.codes[owner], code)
     if back.any():
-        if returns:
-            step = owner * (int(code.max()) + 1) + code
-            back &= np.isin(step, step[~back]) | (ways.fact_of_code(code) >= 0)
         owner, target, code = owner[~back], target[~back], code[~back]
     return _group_steps(trails, owner, code, target)
 

@@ -1,8 +1,8 @@
 """Tool calls: the tools a model is offered, and the calls it asks for.
 
-Where an endpoint has tool calls of its own, a model calls tools and the function of the prompt, whose
-arguments are the fields of the answer; elsewhere it writes one JSON object that has a list `wants`.
-Either way a reply is that one JSON object, so caches and recordings need not know.
+Where an endpoint has tool calls of its own, a model calls tools and the function of the prompt,
+whose arguments are the fields of the answer; elsewhere it writes one JSON object with a list
+`wants`. Either way a reply is that one JSON object, so caches and recordings need not know.
 """
 
 import json
@@ -62,8 +62,8 @@ def join_calls(
 ) -> str:
     """Return the calls of one reply as the JSON of one answer.
 
-    Calls of `own`, the prompt's function, give its fields; all others are its `wants`. What was said
-    beside them is its reasoning, if it has such a field.
+    Calls of `own`, the prompt's function, give its fields; all others are its `wants`. What was
+    said beside them is its reasoning, if it has such a field.
     """
     wants: list[dict[str, Any]] = []
     fields: dict[str, Any] = {}

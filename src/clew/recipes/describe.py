@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from clew.layout import PASSAGES, EvidenceOrder, Layout, Section
+from clew.layout import PASSAGES, Layout, Section
 from clew.recipes.layouts import LAYOUT_SOURCES
 from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
@@ -47,7 +47,6 @@ DEFAULT_NOTES = {
     "BeamPaths.supplement": "ours: the embedder fills what a model leaves out",
     "BeamPaths.refine": "ours: off",
     "BeamPaths.early_stop": "ours: off",
-    "RankedPaths.supplement": "ours: the embedder fills what a model leaves out",
     "RankedPaths.rerank": "ours: off",
     "CitedChunks.of_each": "ours: the passages a report cites that fit best",
     "LinkNames.hint": "measured here (docs/recipes.md)",
@@ -91,13 +90,19 @@ AGENT_NOTES = {
     "Youtu.sub_questions": "ours: as many as the paper's example has (§A.8.1)",
     "Youtu.rules": "ours: rules plan where a question's pattern is known",
     "Rograg.check": "ROGRAG Table 7: arguments checked before the answer",
-    "Rograg.rules": "ours: rules plan where a question's pattern is known",
+    "Rograg.lookup_tokens": "ours: what is read for one lookup",
+    "Rograg.lookups": "ours: bounds the cost of a step",
     "GraphR1.top_k": "Graph-R1 Table 7: 5 per turn",
     "GraphR1.turns": "ours: the paper reports 2.3 to 2.5 turns on average",
     "GraphR1.brief": "ours: for trained policies",
     "GraphR1.unaided": "ours: for trained policies",
     "GraphR1.show": "Graph-R1 §4.2: the fused facts with their scores",
-    "GraphR1.room": "ours: of the 4,096 tokens of an episode",
+    "GraphR1.room": "ours: a turn's share of the window; in training of the 4,096 of an episode",
+    "React.turns": "ReAct §3.2: 7 steps for HotpotQA",
+    "IrCot.turns": "IRCoT §3.1: at most 8 reasoning steps",
+    "IrCot.top_k": "IRCoT §4: of 2, 4, 6 and 8 paragraphs a step",
+    "MapReduce.map_tokens": "MS GraphRAG §3.3: a window of 8k",
+    "MapReduce.reduce_tokens": "MS GraphRAG §3.3: a window of 8k",
 }
 NO_NEEDS = "nothing"
 NO_NOTES: Mapping[str, str] = {}
@@ -198,22 +203,14 @@ def tabulate_agent(
 
 def tabulate_layout(layout: Layout) -> list[dict[str, str]]:
     """Return one row per kind of evidence shown to the model, in order, then the total."""
-    usual = "ours: whole passages within 4,000 tokens of prompt"
+    usual = "ours: whole passages"
     source = LAYOUT_SOURCES.get(layout, usual if layout == PASSAGES else CONFIGURED)
     rows: list[tuple[str, str]] = [(one.kind, _format_section(one)) for one in layout.sections]
-    rows.append(("total", f"{layout.total} tokens, {layout.part} for a sub-question"))
+    rows.append(("total", f"{layout.total} tokens" if layout.total else "what the window leaves"))
     return [
         {"step": "shows", "parameter": name, "value": value, "source": "" if at else source}
         for at, (name, value) in enumerate(rows)
     ]
-
-
-_ORDERS: dict[EvidenceOrder, str] = {
-    "found": "",
-    "question": "by the question",
-    "linked": "linked to what the question names",
-    "linked-first": "linked to what the question names first",
-}
 
 
 def _format_section(section: Section) -> str:
@@ -222,10 +219,6 @@ def _format_section(section: Section) -> str:
         "" if section.most is None else f"{section.most} at most",
         "best last" if section.best_last else "",
         "with scores" if section.scores else "",
-        _ORDERS[section.order],
-        "not what the passages say" if section.fresh else "",
-        f"but {section.least} of it" if section.fresh and section.least else "",
-        "by passage" if section.grouped else "",
         "also bare names" if section.bare else "",
     ]
     return ", ".join(filter(None, parts))

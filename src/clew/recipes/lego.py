@@ -1,7 +1,7 @@
 """LEGO-GraphRAG: the fifteen instances of its Table 1, their options, scorers and extractions.
 
-A row of Table 1 has none of the options; each option of B.8 and B.9 is a row of its own, as are
-LEGO's own scorers (plain cosine, cross-encoder) and the extractions of B.5 and B.7.
+A row of Table 1 has none of the options and scores by the embedder's cosine; each option of B.8 and
+B.9 is a row of its own, as are the cross-encoder and the extractions of B.5 and B.7.
 """
 
 from dataclasses import replace
@@ -23,7 +23,6 @@ from clew.retrieve.subgraph.extract import (
 )
 from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.retrieve.subgraph.prune import Prune
-from clew.retrieve.text_scores import PathScorerName
 
 _PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; damping as theirs
 _MAX_PATHS = 32  # Table 1: top_k
@@ -32,7 +31,6 @@ _LINKING = ("likeness", "cosine", "most")
 _NOTES = (
     *((f"LinkEntities.{name}", "ours: the report takes entities as given") for name in _LINKING),
     ("RankAnswers.top_k", "Table 1: top_k 32; ours after SBR, where it sets no bound"),
-    ("RankAnswers.read", "ours: paths by structure alone are ordered by reading them"),
     ("PprSubgraph.max_ent", "Table 1: max_ent 1,000"),
     ("PprSubgraph.damping", "LEGO-GraphRAG, not in its technical report: 0.8"),
     ("Prune.keep", "Table 1: max_edge 64"),
@@ -43,15 +41,13 @@ _NOTES = (
     ("RankedPaths.max_hop", "ours: with 4 no question of MetaQA gains and the search takes twice"),
     ("StructuralPaths.max_hop", "ours: as Table 1 bounds a beam, at most 4 hops"),
     *(
-        (f"{step}.scorer", "ours; `lego-N-cosine` and `lego-N-cross-encoder` are the report's EEMs")
-        for step in ("Prune", "RankedPaths", "RankAnswers")
+        (f"{step}.scorer", "B.2: a bi-encoder; `lego-N-cross-encoder` is the other EEM")
+        for step in ("Prune", "RankedPaths", "BeamPaths")
     ),
     ("RankedPaths.rounds", "ours: B.9 leaves the rounds of M-LLMs open; 1 is a single choice"),
-    ("RankedPaths.supplement", "none in Table 1; `fill` is EEMs-S"),
     ("RankedPaths.rerank", "not in Table 1; EEMs-R"),
     ("BeamPaths.prefilter", "none in Table 1; 32 with EEMs-PF is ours"),
     ("BeamPaths.supplement", "not in Table 1; EEMs-S"),
-    ("BeamPaths.scorer", "ours; `lego-N-cosine` and `lego-N-cross-encoder` are the report's EEMs"),
     ("StructuralPaths.top_k", "ours: as many as entities; Table 1 sets no bound"),
     ("ChunksOf.of", "ours: passages that state the paths' facts, to be cited"),
     ("EgoSubgraph.hops", "ours: the report leaves k open"),
@@ -70,7 +66,7 @@ _NOTES = (
 )
 _SBE: tuple[Step, ...] = (_PPR,)
 # Table 1: max_hop=4
-_SBR: tuple[Step, ...] = (StructuralPaths(max_hop=4), RankAnswers(_MAX_PATHS, read=True))
+_SBR: tuple[Step, ...] = (StructuralPaths(max_hop=4), RankAnswers(_MAX_PATHS))
 
 
 def _sae(by: ScoringModel) -> tuple[Step, ...]:
@@ -128,17 +124,12 @@ _OPTIONS: tuple[tuple[str, int, Step, str, str], ...] = (
     ),
     ("m-llms", 13, replace(_RANKED, by="llm", rounds=3), "the model chooses three times", "B.9"),
     (
-        *("eems-s", 13, replace(_RANKED, by="llm", supplement="fill")),
-        *("the embedder supplements what the model chooses", "B.9"),
-    ),
-    (
         *("llms-e", 13, replace(_RANKED, scorer="llm-embeddings")),
         *("ranked by the language model's embeddings", "B.9"),
     ),
 )
-# The report's own EEMs for the instances without a model.
-_SCORERS: tuple[PathScorerName, ...] = ("cosine", "cross-encoder")
-_SCORED_INSTANCES = (2, 6, 10, 12, 14)
+# The report's other EEM for the instances without a model.
+_RESCORED_INSTANCES = (2, 6, 10, 12, 14)
 
 # Other extractions, each before the paths of lego-12: name, step, what it is, place in the report.
 _EXTRACTIONS: tuple[tuple[str, Step, str, str], ...] = (
@@ -152,15 +143,16 @@ _EXTRACTIONS: tuple[tuple[str, Step, str, str], ...] = (
 
 def _build_chain(name: str, steps: tuple[Step, ...], about: str, place: str) -> Chain:
     steps = (LinkEntities(), *steps, ChunksOf(of=("paths",)))
-    shown = layouts.GRAG_M if name == "grag-m" else layouts.RANKED_PATHS
+    shown = layouts.GRAG_M if name == "grag-m" else layouts.PATHS
     return Chain(name, steps, about, f"{_REPORT}, {place}", _NOTES, shown)
 
 
-def _with_scorer(steps: tuple[Step, ...], scorer: PathScorerName) -> tuple[Step, ...]:
-    """Return the steps with this scorer wherever paths or relations are scored."""
-    scoring = (Prune, RankedPaths, BeamPaths, RankAnswers)
+def _with_cross_encoder(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the steps with a cross-encoder wherever paths or relations are scored."""
+    scoring = (Prune, RankedPaths, BeamPaths)
     return tuple(
-        replace(step, scorer=scorer) if isinstance(step, scoring) else step for step in steps
+        replace(step, scorer="cross-encoder") if isinstance(step, scoring) else step
+        for step in steps
     )
 
 
@@ -170,12 +162,11 @@ def _build_options() -> tuple[Chain, ...]:
         name, extract, find = _TABLE[number - 1]
         steps = (*extract, step, *find[1:])
         rows.append(_build_chain(f"lego-{number}-{option}", steps, f"{name}: {about}", place))
-    for number in _SCORED_INSTANCES:
+    for number in _RESCORED_INSTANCES:
         name, extract, find = _TABLE[number - 1]
-        for scorer in _SCORERS:
-            steps = _with_scorer((*extract, *find), scorer)
-            about = f"{name}, scored by plain {scorer}"
-            rows.append(_build_chain(f"lego-{number}-{scorer}", steps, about, "Tables 1 and 2"))
+        steps = _with_cross_encoder((*extract, *find))
+        about = f"{name}, scored by a cross-encoder"
+        rows.append(_build_chain(f"lego-{number}-cross-encoder", steps, about, "Tables 1 and 2"))
     return tuple(rows)
 
 

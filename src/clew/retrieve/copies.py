@@ -41,7 +41,6 @@ _SAME_MENTIONS, _FEW_MENTIONS = 1 / 3, 4
 # Least share of the runs of words of the shorter of two copies that the longer one has, and least
 # length of the shorter one beside it.
 _SAME_TEXT, _SAME_LENGTH = 0.92, 0.8
-_SAME_TEMPLATE, _TEMPLATE_LENGTH = 0.75, 0.9  # the same of pages of one template
 _RUN = 3  # words of a run
 # One run in so many is sampled; of at least so many, copies have at least this share in common.
 _SAMPLED, _ENOUGH, _SAMPLE_SHARE = 8, 10, 0.6
@@ -91,17 +90,13 @@ class _WholeText:
     """What its document is called."""
 
 
-async def group_copies(ctx: Context, positions: Ints, *, broad: bool) -> tuple[Ints, Mask]:
+async def group_copies(ctx: Context, positions: Ints) -> tuple[Ints, Mask]:
     """Return for each chunk the place in `positions` of the one that it is a copy of, or its own.
 
     A passage that says another of the question's words is no copy: it may hold the answer; those
-    without it are copies of it. Beside the places: which differ from it in nothing at all. Where
-    a `broad` account is wanted, pages of one template count as copies, whatever they mention.
+    without it are copies of it. Beside the places: which differ from it in nothing at all.
     """
-    near, least = find_pairs(ctx, positions), _SAME_TEXT
-    if broad and can_compare_vectors(ctx):
-        near, least = near | _find_templates(ctx, positions), _SAME_TEMPLATE
-    group = await _group_pairs(ctx, positions, near, least)
+    group = await _group_pairs(ctx, positions, find_pairs(ctx, positions))
     exact = np.zeros(len(group), np.bool_)
     copied = np.flatnonzero(group != np.arange(len(group)))
     if len(copied):
@@ -133,9 +128,7 @@ async def count_unlike(ctx: Context, positions: Sequence[int]) -> int:
     return len(kept)
 
 
-async def _group_pairs(
-    ctx: Context, positions: Ints, near: Mask, least: float = _SAME_TEXT
-) -> Ints:
+async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
     """Group copies; `near` are the pairs that are worth comparing."""
     count = len(positions)
     group = np.arange(count)
@@ -149,7 +142,7 @@ async def _group_pairs(
         return group
     weights = weigh_stems(ctx.view, ctx.question)
     weights = {stem.removesuffix("s"): weight for stem, weight in weights.items()}
-    several = _find_alike(texts, near, weights, least)
+    several = _find_alike(texts, near, weights)
     if not several:
         return group
     asked = _find_asked(ctx.question)
@@ -164,7 +157,7 @@ async def _group_pairs(
 
 
 def _find_alike(
-    texts: Mapping[int, _OwnText], near: Mask, asked: Mapping[str, float], least: float
+    texts: Mapping[int, _OwnText], near: Mask, asked: Mapping[str, float]
 ) -> list[list[int]]:
     """Return the texts that say the same as one before them, each with all that do."""
     alike: dict[int, list[int]] = {}
@@ -172,7 +165,7 @@ def _find_alike(
 
     def say_the_same(at: int, one: int) -> bool:
         own, other = texts[at], texts[one]
-        if not _have_same_text(own, other, least):
+        if not _have_same_text(own, other):
             return False
         if not (own.words - other.words and other.words - own.words):
             return True  # one of them only leaves out what the other says
@@ -211,17 +204,6 @@ def find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
         long = ctx.view.bm25.lengths[positions[some]] >= _LONG
         sure = (cosines[pairs] >= _NEAR_IF_LONG) | ~(long[:, None] & long)
     near[pairs] &= _mention_alike(ctx.view, positions[some], sure)
-    return near
-
-
-def _find_templates(ctx: Context, positions: Ints) -> Mask:
-    """Return which pairs are near each other and as long: pages of one template may be."""
-    lengths = ctx.view.bm25.lengths[positions]
-    near: Mask = compare_rows(ctx.view.vectors("chunk", positions)) >= _NEAR
-    near &= np.minimum(lengths[:, None], lengths) >= (
-        _TEMPLATE_LENGTH * np.maximum(lengths[:, None], lengths)
-    )
-    np.fill_diagonal(near, val=False)
     return near
 
 
@@ -376,8 +358,8 @@ def _is_date_line(piece: str) -> bool:
     return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)
 
 
-def _have_same_text(one: _OwnText, other: _OwnText, least: float = _SAME_TEXT) -> bool:
-    return len(one.runs & other.runs) >= least * min(len(one.runs), len(other.runs))
+def _have_same_text(one: _OwnText, other: _OwnText) -> bool:
+    return len(one.runs & other.runs) >= _SAME_TEXT * min(len(one.runs), len(other.runs))
 
 
 async def drop_copies(ctx: Context, scores: Floats, best: Ints | None = None) -> Floats:

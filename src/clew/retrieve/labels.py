@@ -10,7 +10,7 @@ from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.store.vector_records import STORED
-from clew.text.names import relations_to_words
+from clew.text.names import relation_segments, relations_to_words
 from clew.types import Kind
 
 _ReadLabels = Callable[[list[int]], Awaitable[list[str]]]
@@ -63,6 +63,15 @@ async def load_relation_texts(ctx: Context) -> list[str]:
     return words
 
 
+async def load_short_texts(ctx: Context) -> list[str]:
+    """Return the last segment of every relation's label in plain words."""
+    if "short labels" not in ctx.view.memo:
+        last = [relation_segments(name)[-1] for name in await relation_names(ctx)]
+        ctx.view.memo["short labels"] = relations_to_words(last)
+    texts: list[str] = ctx.view.memo["short labels"]
+    return texts
+
+
 async def embed_cached(ctx: Context, texts: Sequence[str]) -> Floats:
     """Embed texts that many questions share (words, labels, names); cached per generation."""
     cache: dict[str, Floats] = ctx.view.memo.setdefault("kept vectors", {})
@@ -93,10 +102,3 @@ async def name_vectors(ctx: Context, names: Mapping[int, str]) -> dict[int, Floa
         found = exact.astype(STORED).astype(np.float32)
         found[ctx.view.arrays["entity_literal"][at]] = 0  # numbers and dates have none
     return dict(zip(names, found, strict=True))
-
-
-def mean_direction(vectors: Floats) -> Floats:
-    """Return the normalised sum of vectors."""
-    total = vectors.sum(axis=0)
-    unit: Floats = (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
-    return unit

@@ -1,8 +1,8 @@
-"""Scores relation paths by their text alone: LEGO-GraphRAG's own scorers.
+"""Scores relation paths by their text: LEGO-GraphRAG's EEMs.
 
 A path is written as its relations ("gender of parents") and compared with the question without
 its names: by the embedder's cosine, by a cross-encoder, or by the cosine of a language model's
-embeddings (LLMs-E). `path_scores.RelationPathScorer` is ours.
+embeddings (LLMs-E). What `clew tune` has fitted is added to a cosine.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,18 +11,16 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from clew.adapters import PathAdapter, get_tuning
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Floats, Ints
 from clew.graph.traverse import FactGraph
-from clew.retrieve.labels import embed_cached
+from clew.retrieve.labels import embed_cached, has_vectors, load_short_texts
 from clew.retrieve.pack import fetch_fact_texts
-from clew.retrieve.path_scores import RelationPathScorer
-from clew.retrieve.question import QuestionShape
 from clew.retrieve.rank import top_positions
-from clew.retrieve.relation_vectors import load_short_texts
 
-PathScorerName = Literal["clew", "cosine", "cross-encoder", "llm-embeddings"]
+PathScorerName = Literal["cosine", "cross-encoder", "llm-embeddings"]
 CompareTexts = Callable[[Context, str, Sequence[str]], Awaitable[Floats]]
 _INVERSE_TEMPERATURE = 20.0  # scale of a cosine, as a score whose differences are log odds
 # A text says neither a step's direction nor much more if it says a relation again: of paths whose
@@ -36,7 +34,10 @@ class PathScorer(Protocol):
     """Scores step codes for one question, as whole paths or step by step."""
 
     async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
-        """Score each row of codes (padded with -1); higher is better."""
+        """Score each row of codes (padded with -1); higher is better.
+
+        Without `whole` they may be prefixes of paths.
+        """
         ...
 
     async def score_steps(self, codes: Ints) -> Floats:
@@ -46,20 +47,24 @@ class PathScorer(Protocol):
 
 @dataclass(frozen=True)
 class TextPathScorer:
-    """Compares the text of each relation path with the question."""
+    """Compares the text of each relation path with what is asked, the question without names."""
 
     ctx: Context
     ways: FactGraph
-    shape: QuestionShape
+    asked: str
     compare: CompareTexts
+    stored: bool
+    """Whether facts without a relation are compared by their stored vectors."""
 
     async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
         """Score each row of codes; beyond a limit only those whose steps fit best are compared."""
         del whole  # prefixes of paths are texts like any other
+        has_sentence = (self.ways.fact_of_code(codes) >= 0).any(axis=1)
+        if self.stored and has_sentence.any():
+            return await self._average_steps(codes)
         if len(codes) <= _MAX_COMPARED:
             return await self._compare_rows(codes)
-        steps = await self.score_steps(codes)
-        mean = steps.sum(axis=1) / np.maximum((codes >= 0).sum(axis=1), 1)
+        mean = await self._average_steps(codes)
         rows = top_positions(mean, np.arange(len(codes)), _MAX_COMPARED)
         compared = await self._compare_rows(codes[rows])
         # Those that were not compared stay behind all that were, in the order of their steps.
@@ -71,11 +76,22 @@ class TextPathScorer:
         """Score each single step, 0 for padding."""
         distinct, at = np.unique(codes, return_inverse=True)
         scores = np.zeros(len(distinct), np.float32)
-        steps = np.flatnonzero(distinct >= 0)
+        facts = self.ways.fact_of_code(distinct)
+        by_vector = (distinct >= 0) & (facts >= 0) & self.stored
+        if by_vector.any():
+            asked = await self.ctx.vector(self.asked)
+            near = self.ctx.view.cosines("fact", asked, facts[by_vector])
+            scores[by_vector] = _INVERSE_TEMPERATURE * near
+        steps = np.flatnonzero((distinct >= 0) & ~by_vector)
         if len(steps):
             scores[steps] = await self._compare_rows(distinct[steps][:, None])
         found: Floats = scores[at].reshape(codes.shape)
         return found
+
+    async def _average_steps(self, codes: Ints) -> Floats:
+        steps = await self.score_steps(codes)
+        mean: Floats = steps.sum(axis=1) / np.maximum((codes >= 0).sum(axis=1), 1)
+        return mean
 
     async def _compare_rows(self, codes: Ints) -> Floats:
         said = await self._step_texts(np.unique(codes[codes >= 0]))
@@ -83,8 +99,7 @@ class TextPathScorer:
             " of ".join(said[code] for code in reversed(row) if code >= 0) for row in codes.tolist()
         ]
         distinct = list(dict.fromkeys(texts))
-        asked = self.shape.rest or self.ctx.question
-        scores = await self.compare(self.ctx, asked, distinct)
+        scores = await self.compare(self.ctx, self.asked, distinct)
         score_of = dict(zip(distinct, scores.tolist(), strict=True))
         near = np.array([score_of[text] for text in texts], np.float32)
         backward = ((codes >= 0) & (codes % 2 == 1)).sum(axis=1)
@@ -99,6 +114,37 @@ class TextPathScorer:
             code: fetched[fact].text[:_MAX_CHARS] if fact >= 0 else labels[code >> 1]
             for code, fact in zip(codes.tolist(), facts.tolist(), strict=True)
         }
+
+
+@dataclass(frozen=True)
+class TunedPathScorer:
+    """Adds to another scorer what `clew tune` has fitted for each step of a whole path."""
+
+    ctx: Context
+    ways: FactGraph
+    asked: str
+    inner: PathScorer
+    adapter: PathAdapter
+
+    async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
+        """Score each row of codes; prefixes, and paths of sentences, as the inner scorer does."""
+        scores = await self.inner.score_paths(codes, whole=whole)
+        if not whole or not len(codes) or (self.ways.fact_of_code(codes) >= 0).any():
+            return scores
+        texts = await load_short_texts(self.ctx)
+        labels = np.unique(codes[codes >= 0] >> 1)
+        named = await embed_cached(self.ctx, [texts[label] for label in labels.tolist()])
+        [asked] = await embed_cached(self.ctx, [self.asked])
+        return self.adapter.score_paths(asked, named, _number_labels(codes, labels), scores)
+
+    async def score_steps(self, codes: Ints) -> Floats:
+        """Score each single step, 0 for padding."""
+        return await self.inner.score_steps(codes)
+
+
+def _number_labels(codes: Ints, labels: Ints) -> Ints:
+    """Return codes whose relations are counted from 0 in the order of `labels`."""
+    return np.where(codes >= 0, 2 * np.searchsorted(labels, codes >> 1) + (codes & 1), -1)
 
 
 def _count_repeats(labels: Ints) -> Ints:
@@ -147,10 +193,10 @@ _COMPARISONS: dict[PathScorerName, CompareTexts] = {
 }
 
 
-def create_scorer(
-    ctx: Context, ways: FactGraph, shape: QuestionShape, name: PathScorerName
-) -> PathScorer:
-    """Create the scorer of this name."""
-    if name == "clew":
-        return RelationPathScorer(ctx, ways, shape)
-    return TextPathScorer(ctx, ways, shape, _COMPARISONS[name])
+def create_scorer(ctx: Context, ways: FactGraph, rest: str, name: PathScorerName) -> PathScorer:
+    """Create the scorer of this name; `rest` is the question without names, empty for all of it."""
+    asked, plain = rest or ctx.question, name == "cosine"
+    stored = plain and has_vectors(ctx.view, "fact")
+    scorer = TextPathScorer(ctx, ways, asked, _COMPARISONS[name], stored)
+    adapter = get_tuning(ctx.view).paths if plain else None
+    return scorer if adapter is None else TunedPathScorer(ctx, ways, asked, scorer, adapter)

@@ -1,4 +1,4 @@
-"""Tidies a question before it is read: courtesy, its closing mark, and missing capitals.
+"""Tidies a question before it is read: its closing mark, and missing capitals.
 
 Names are told from common words by their capitals. A question typed without any gets them back
 from how the texts of the knowledge base write its words and phrases.
@@ -14,7 +14,6 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.index.view import View
-from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, span_key, tidy_question
 from clew.retrieve.step import Step
 from clew.text.names import CONNECTORS, STOP_WORDS, Tokens, tokenize_question
@@ -39,16 +38,13 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class TidyQuestion:
-    """Runs a step on the question without courtesy, with a mark at its end and with capitals."""
+    """Runs a step on the question with one mark at its end and with capitals."""
 
     inner: Step
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the step; the trace says if the question differs."""
-        asked = await restore_capitals(ctx, lower_capitals(ctx.question))
-        # Names first: "pick me up" without capitals reads like a request.
-        plain = tidy_question(await leave_out_courtesy(ctx, asked))
-        question = asked if plain == asked else await restore_capitals(ctx, plain)
+        question = tidy_question(await restore_capitals(ctx, lower_capitals(ctx.question)))
         if question == ctx.question:
             return await self.inner(ctx, found)
         ctx.trace.append(TraceStep("tidy question", ctx.question, question, 0.0))

@@ -22,7 +22,6 @@ from clew.llm.embed_weights import read_weights, write_weights
 from clew.llm.factory import TUNED_ENCODER, create_embedder
 from clew.recipes.registry import get_recipe
 from clew.retrieve.labels import load_relation_texts
-from clew.retrieve.path_scores import FEATURE_WEIGHTS
 from clew.store.merge import embedded_text
 from clew.store.protocol import Snapshot
 from clew.tune.examples import PathTrainingQuestion, collect_path_examples, filter_with_gold
@@ -124,7 +123,7 @@ def make_contrastive_path(example: PathTrainingQuestion, words: list[str]) -> Co
     rows: list[list[int]] = example.path.codes.tolist()
     texts = [tuple(sorted(words[code >> 1] for code in row if code >= 0)) for row in rows]
     right = dict.fromkeys(texts[at] for at in np.flatnonzero(example.path.is_right).tolist())
-    order = np.argsort(-(example.path.features @ FEATURE_WEIGHTS), kind="stable").tolist()
+    order = np.argsort(-example.path.scores, kind="stable").tolist()
     wrong = [text for text in dict.fromkeys(texts[at] for at in order) if text not in right]
     return ContrastiveExample(example.rest, tuple(right), tuple(wrong[:_MAX_NEGATIVES]))
 
@@ -288,9 +287,7 @@ class _TuningQuestions:
         bare = _without_vectors(ctx, embed)
         asked = [question for question, _ in self.paths[::HOLDOUT_EVERY]]
         first = [
-            one.ranked_first
-            async for one in collect_path_examples(bare, asked, FEATURE_WEIGHTS)
-            if one is not None
+            one.ranked_first async for one in collect_path_examples(bare, asked) if one is not None
         ]
         shares = await _measure_shares(embed, self.passages[::HOLDOUT_EVERY])
         return _HoldoutScores(
@@ -316,7 +313,7 @@ async def _collect_questions(
     usable = [q for q in questions if q.entities and q.answers]
     paths: list[tuple[Question, ContrastiveExample]] = []
     done = 0
-    async for one in collect_path_examples(bare, usable, FEATURE_WEIGHTS):
+    async for one in collect_path_examples(bare, usable):
         if one is not None:
             paths.append((usable[done], make_contrastive_path(one, words)))
         done += 1

@@ -8,24 +8,22 @@ import numpy as np
 from clew.context import Context
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
-from clew.graph.csr import Floats, Ints, isin_sorted
+from clew.graph.csr import Ints, isin_sorted
 from clew.retrieve.labels import embed_cached
 from clew.retrieve.linking.link_entities import LinkEntities
-from clew.retrieve.path_scores import compute_path_features, predict_hops
 from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
     ScoredRelationPaths,
     prepare_search,
     search_relation_paths,
 )
-from clew.retrieve.question import locate_names, parse_question
+from clew.retrieve.subgraph.extract import predict_hops
 from clew.tune.fit import PassageExample, PathExample
 from clew.types import Found
 
 _MAX_HOPS = 3
 _MIN_F1 = 0.3  # least F1 of the entities a path reaches with the answers, to count as right
 _NEAREST_PASSAGES = 32  # nearest passages of a question
-_BATCH_SIZE = 512  # questions embedded together
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +35,21 @@ class PathTrainingQuestion:
     ranked_first: bool
     """Whether the untuned embedder ranks a right path first."""
     predicted_hops: int
-    """The number of hops predicted from its words."""
+    """The number of hops predicted without tuning."""
     rest: str
     """The question without its names."""
 
 
 async def collect_path_examples(
-    ctx: Context, questions: Sequence[Question], weights: Floats
+    ctx: Context, questions: Sequence[Question]
 ) -> AsyncIterator[PathTrainingQuestion | None]:
     """Yield one for each question; None where its entities or answers are unknown."""
-    for at in range(0, len(questions), _BATCH_SIZE):
-        block = questions[at : at + _BATCH_SIZE]
-        shapes = [parse_question(q.text, locate_names(q.text, q.entities)) for q in block]
-        texts = [shape.rest for shape in shapes if shape.rest]
-        await embed_cached(ctx, [*texts, *(word for shape in shapes for word in shape.words)])
-        for question in block:
-            asked = replace(ctx, question=question.text, given_entities=tuple(question.entities))
-            yield await _make_path_example(asked, question, weights)
+    for question in questions:
+        asked = replace(ctx, question=question.text, given_entities=tuple(question.entities))
+        yield await _make_path_example(asked, question)
 
 
-async def _make_path_example(
-    ctx: Context, question: Question, weights: Floats
-) -> PathTrainingQuestion | None:
+async def _make_path_example(ctx: Context, question: Question) -> PathTrainingQuestion | None:
     answers = _entity_positions(ctx, question.answers)
     if not len(answers):
         return None
@@ -76,13 +67,14 @@ async def _make_path_example(
         return None
     codes = trails.codes[named]
     right = fits >= fits.max() - 1e-6
-    seen = await compute_path_features(ctx, on.ways, on.shape, codes)
-    rest = on.shape.rest or question.text
+    scores, rest = trails.scores[named], found.rest or question.text
     [asked] = await embed_cached(ctx, [rest])
     hops = int((codes[right] >= 0).sum(axis=1).min())
-    first = bool(right[int((seen @ weights).argmax())])
-    counted = await predict_hops(ctx, on.ways, on.shape)
-    return PathTrainingQuestion(PathExample(asked, codes, seen, right), hops, first, counted, rest)
+    first = bool(right[int(scores.argmax())])
+    counted = await predict_hops(ctx, found.rest)
+    return PathTrainingQuestion(
+        PathExample(asked, codes, scores, right), hops, first, counted, rest
+    )
 
 
 def _entity_positions(ctx: Context, names: Sequence[str]) -> Ints:

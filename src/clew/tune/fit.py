@@ -15,7 +15,6 @@ from clew.adapters import (
 )
 from clew.graph.csr import Floats, Ints, Mask
 
-_MIN_SPREAD = 1e-3
 MAX_HARD_NEGATIVES = 32  # hard negatives per question: the wrong paths that score best
 INVERSE_TEMPERATURE = 20.0  # of the cosine: as contrastive embedders are trained
 
@@ -74,11 +73,11 @@ def make_groups(sizes: list[int]) -> ExampleGroups:
 
 @dataclass(frozen=True, slots=True)
 class PathExample:
-    """A question's vector, its candidate paths (codes and features), and which are right."""
+    """A question's vector, its candidate paths (codes and scores), and which are right."""
 
     question: Floats
     codes: Ints
-    features: Floats
+    scores: Floats
     is_right: Mask
 
 
@@ -94,34 +93,33 @@ class PathFitOptions:
 
 
 def fit_path_adapter(
-    examples: Sequence[PathExample], labels: Floats, weights: Floats, how: PathFitOptions
+    examples: Sequence[PathExample], labels: Floats, how: PathFitOptions
 ) -> tuple[PathAdapter, float]:
     """Fit an adapter; return it with its mean log probability of the right paths."""
-    usable = [_keep_hard_negatives(one, weights) for one in examples if one.is_right.any()]
+    usable = [_keep_hard_negatives(one) for one in examples if one.is_right.any()]
     data = _PathTrainingData(usable, labels)
     rng = np.random.default_rng(how.seed)
     shape = (SLOT_COUNT, labels.shape[1], how.rank)
     arrays: dict[str, Floats] = {
         "question": rng.normal(0, 0.05, shape).astype(np.float32),
         "label": rng.normal(0, 0.05, shape).astype(np.float32),
-        "weights": (weights * data.spread).astype(np.float32),
+        "weight": np.ones(1, np.float32),
     }
-    step = Adam({"question": how.learning_rate, "label": how.learning_rate, "weights": 0.05})
+    step = Adam({"question": how.learning_rate, "label": how.learning_rate, "weight": 0.05})
     fit = 0.0
     for _ in range(how.epochs):
         gradients, fit = data.compute_gradients(arrays)
         for name in gradients:
             gradients[name] -= how.decay * arrays[name]
         step(arrays, gradients)
-    feature_weights = (arrays["weights"] / data.spread).astype(np.float32)
-    return PathAdapter(arrays["question"], arrays["label"], feature_weights), fit
+    return PathAdapter(arrays["question"], arrays["label"], arrays["weight"]), fit
 
 
-def _keep_hard_negatives(one: PathExample, weights: Floats) -> PathExample:
+def _keep_hard_negatives(one: PathExample) -> PathExample:
     """Keep the right paths and the wrong ones that score best."""
-    scores = np.where(one.is_right, np.inf, one.features @ weights)
+    scores = np.where(one.is_right, np.inf, one.scores)
     keep = np.argsort(-scores, kind="stable")[: int(one.is_right.sum()) + MAX_HARD_NEGATIVES]
-    return PathExample(one.question, one.codes[keep], one.features[keep], one.is_right[keep])
+    return PathExample(one.question, one.codes[keep], one.scores[keep], one.is_right[keep])
 
 
 class _PathTrainingData:
@@ -131,11 +129,7 @@ class _PathTrainingData:
         self.questions = np.array([one.question for one in examples], np.float32)
         self.labels = labels
         self.groups = make_groups([len(one.codes) for one in examples])
-        seen = np.concatenate([one.features for one in examples]).astype(np.float32)
-        spread = seen.std(axis=0)
-        # A constant feature cannot be fitted: its weight keeps its scale.
-        self.spread = np.where(spread < _MIN_SPREAD, 1, spread).astype(np.float32)
-        self.features = seen / self.spread
+        self.scores = np.concatenate([one.scores for one in examples]).astype(np.float32)
         self.is_right = np.concatenate([one.is_right for one in examples]).astype(np.float32)
         width = max(one.codes.shape[1] for one in examples)
         codes = np.concatenate(
@@ -158,8 +152,8 @@ class _PathTrainingData:
         low_labels = np.matmul(self.labels, arrays["label"])
         table = STEP_SCALE * np.matmul(low_asked, low_labels.transpose(0, 2, 1)).transpose(1, 0, 2)
         flat = np.ascontiguousarray(table).reshape(-1)[self.cell]
-        steps = np.bincount(self.row, flat, minlength=len(self.features))
-        scores: Floats = (self.features @ arrays["weights"] + steps).astype(np.float32)
+        steps = np.bincount(self.row, flat, minlength=len(self.scores))
+        scores: Floats = (self.scores * arrays["weight"] + steps).astype(np.float32)
         pull, fit = self.groups.score_gradient(scores, self.is_right)
         cells = np.bincount(
             self.cell, pull[self.row], minlength=count * SLOT_COUNT * len(self.labels)
@@ -170,35 +164,12 @@ class _PathTrainingData:
         to_asked = np.matmul(back, low_labels).transpose(1, 0, 2).reshape(count, SLOT_COUNT * rank)
         to_named = np.matmul(back.transpose(0, 2, 1), low_asked)
         return {
-            "weights": self.features.T @ pull,
+            "weight": np.array([self.scores @ pull], np.float32),
             "question": (self.questions.T @ to_asked)
             .reshape(dim, SLOT_COUNT, rank)
             .transpose(1, 0, 2),
             "label": np.matmul(self.labels.T, to_named),
         }, fit
-
-
-def fit_feature_weights(
-    sets: Sequence[Sequence[PathExample]], epochs: int = 400, decay: float = 1e-3
-) -> Floats:
-    """Fit the weights of the path features alone; every set of examples counts the same."""
-    usable = [[one for one in examples if one.is_right.any()] for examples in sets]
-    rows = [one for examples in usable for one in examples]
-    share = np.concatenate([np.full(len(some), 1 / len(some)) for some in usable if some])
-    features = np.concatenate([one.features for one in rows]).astype(np.float32)
-    right = np.concatenate([one.is_right for one in rows]).astype(np.float32)
-    groups = make_groups([len(one.features) for one in rows])
-    weight = (share * len(rows) / share.sum())[groups.group_index].astype(np.float32)
-    spread = features.std(axis=0)
-    spread = np.where(spread < _MIN_SPREAD, 1, spread).astype(np.float32)
-    features /= spread
-    arrays: dict[str, Floats] = {"weights": np.zeros(features.shape[1], np.float32)}
-    step = Adam({"weights": 0.1})
-    for _ in range(epochs):
-        pull, _ = groups.score_gradient(features @ arrays["weights"], right)
-        step(arrays, {"weights": features.T @ (pull * weight) - decay * arrays["weights"]})
-    fitted: Floats = arrays["weights"] / spread
-    return fitted
 
 
 def fit_hop_classifier(asked: Floats, hops: Ints, rounds: int = 200) -> HopClassifier:

@@ -14,7 +14,6 @@ from clew.adapters import (
     Tuning,
     delete_tuning,
     save_tuning,
-    step_slots,
     without_tuning,
 )
 from clew.context import Context
@@ -25,8 +24,7 @@ from clew.graph.csr import Doubles, Floats, Ints
 from clew.llm.embed import Embedder
 from clew.recipes.default import CLEW
 from clew.recipes.registry import get_recipe, resolve_recipe
-from clew.retrieve.path_scores import FEATURE_WEIGHTS
-from clew.retrieve.relation_vectors import embed_relations
+from clew.retrieve.labels import embed_cached, load_short_texts
 from clew.retrieve.step import Chain
 from clew.tune.examples import (
     PathTrainingQuestion,
@@ -121,7 +119,7 @@ async def tune(
         examples = await _collect_examples(kb, ctx, questions, progress)
         collected = perf_counter()
         progress("learn", 0, 1)
-        labels = (await embed_relations(ctx, np.arange(_relation_count(ctx)))).whole
+        labels = await embed_cached(ctx, await load_short_texts(ctx))
         tuning, result = _fit_paths(examples.paths, labels)
         queries, trials, recalls = await _fit_queries(ctx, examples, chains)
         signals, signal_trial = await _fit_signals(ctx, examples)
@@ -239,7 +237,7 @@ async def _collect_paths(
     usable = [q for q in questions if q.entities and q.answers]
     found = []
     done = 0
-    async for one in collect_path_examples(ctx, usable, FEATURE_WEIGHTS):
+    async for one in collect_path_examples(ctx, usable):
         done += 1
         progress("examples", done, len(usable))
         if one is not None:
@@ -266,7 +264,7 @@ def _fit_paths(
     held_out = examples[::HOLDOUT_EVERY]
     rest = [one for at, one in enumerate(examples) if at % HOLDOUT_EVERY]
     how = PathFitOptions()
-    trial, _ = fit_path_adapter([one.path for one in rest], labels, FEATURE_WEIGHTS, how)
+    trial, _ = fit_path_adapter([one.path for one in rest], labels, how)
     choice = fit_hop_classifier(
         np.array([o.path.question for o in rest]), np.array([o.hops for o in rest])
     )
@@ -278,7 +276,7 @@ def _fit_paths(
     )
     tuning = Tuning()
     if (result.after or 0) > (result.before or 0):
-        paths, _ = fit_path_adapter([one.path for one in examples], labels, FEATURE_WEIGHTS, how)
+        paths, _ = fit_path_adapter([one.path for one in examples], labels, how)
         tuning = replace(tuning, paths=paths)
     if (result.hops or 0) > (result.hops_before or 0):
         asked = np.array([one.path.question for one in examples])
@@ -289,12 +287,7 @@ def _fit_paths(
 
 def _ranks_right_first(adapter: PathAdapter, one: PathTrainingQuestion, labels: Floats) -> bool:
     example = one.path
-    table = adapter.step_scores(example.question, labels)
-    row, column = np.nonzero(example.codes >= 0)
-    step = table[step_slots(example.codes)[row, column], example.codes[row, column] >> 1]
-    scores = example.features @ adapter.weights + np.bincount(
-        row, step, minlength=len(example.codes)
-    )
+    scores = adapter.score_paths(example.question, labels, example.codes, example.scores)
     return bool(example.is_right[int(scores.argmax())])
 
 

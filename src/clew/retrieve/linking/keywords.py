@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -108,7 +108,7 @@ class QuestionEntities:
         )
 
 
-async def _ask_model(ctx: Context, prompt: Prompt[_Reply], **inputs: str) -> _Reply | None:
+async def _ask_model(ctx: Context, prompt: Prompt[_Reply], **inputs: Any) -> _Reply | None:
     """Return the reply; None without a model, with given entities, or if it is unusable."""
     chat = ctx.chat("plan")
     if chat is None or ctx.given_entities:

@@ -14,14 +14,12 @@ from clew.context import Context, TraceStep
 from clew.errors import InputError, UnknownNameError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.graph.traverse import expand_entities
-from clew.retrieve.asked_form import wants_check
 from clew.retrieve.graph_cache import build_traversal
-from clew.retrieve.labels import has_vectors
+from clew.retrieve.labels import has_vectors, load_short_texts
 from clew.retrieve.lookup import require_elements
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import QUESTION_WORDS, locate_names, remove_names
 from clew.retrieve.rank import top_positions
-from clew.retrieve.relation_vectors import load_short_texts
 from clew.text.names import Tokens, name_key, tokenize, tokenize_question
 from clew.text.unicode import hash64, normalize_name
 from clew.types import Found, Hit
@@ -37,7 +35,6 @@ _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
 _NAMED_RELATIONS = 5  # relations that are told where a question names nothing
 _STEM_CHARS = 4  # first letters that words of one stem share
 _WEAK_SCORE = 0.1  # score of a name that is made of words which ask
-_LEAST_SECOND = 0.5  # score of a second name in a question of yes or no
 _DIGITS = re.compile(r"\d+")
 _EXACT_SCORE, _CASE_SCORE, _LOOSE_SCORE = (
     1.0,
@@ -138,7 +135,7 @@ class LinkEntities:
                 likely = list(zip(entities[full].tolist(), weights[full].tolist(), strict=True))
                 candidates.append(await self._make_candidate(ctx, t, span, likely, said))
         known = [one for one in candidates if one is not None]
-        return self._select_links(t, known, pair=wants_check(ctx.question))
+        return self._select_links(t, known)
 
     async def _make_candidate(
         self,
@@ -165,21 +162,15 @@ class LinkEntities:
         alike = tuple(at for at, _ in matched[0][:_MAX_ALIKE])
         return EntityLink(*span, matched[0][: self.most], matched[1], score, matched[2], alike)
 
-    def _select_links(
-        self, t: Tokens, candidates: list[EntityLink], *, pair: bool = False
-    ) -> list[EntityLink]:
-        """Select the best links that do not overlap; weak ones only where there is no other.
-
-        With `pair` the second is any name that is known: a yes or no is asked about two things.
-        """
+    def _select_links(self, t: Tokens, candidates: list[EntityLink]) -> list[EntityLink]:
+        """Select the best links that do not overlap; weak ones only where there is no other."""
         taken: set[int] = set()
         chosen: list[EntityLink] = []
         for one in sorted(candidates, key=lambda c: (-c.score, -c.first)):
             span = set(range(one.first, one.last))
             if span & taken:
                 continue
-            second = pair and len(chosen) == 1 and one.how != "alias" and one.score > _LEAST_SECOND
-            if not chosen or second or (one.score > 1 and _is_strong_name(t, one)):
+            if not chosen or (one.score > 1 and _is_strong_name(t, one)):
                 chosen.append(one)
                 taken |= span
         return sorted(chosen, key=lambda c: c.first)

@@ -9,7 +9,6 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.traverse import RelationPathTable
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, are_paths_sufficient, choose_items
-from clew.retrieve.path_scores import predict_hops
 from clew.retrieve.paths.ranked import promote_paths
 from clew.retrieve.paths.relation_paths import (
     PathSearchContext,
@@ -23,8 +22,8 @@ from clew.retrieve.rank import top_positions
 from clew.retrieve.text_scores import PathScorerName
 from clew.types import Found
 
-Scoring = Literal["path", "triple", "steps", "auto"]
-Pruning = Literal["fixed", "dynamic", "auto"]
+Scoring = Literal["path", "triple", "steps"]
+Pruning = Literal["fixed", "dynamic"]
 
 _MAX_DYNAMIC_BEAM = 64  # relation paths that dynamic pruning keeps at most
 
@@ -34,11 +33,10 @@ class BeamPaths:
     """Keeps the `width` best relation paths at each of `max_hop` hops; all that were kept count.
 
     `scoring="triple"` scores only the newest step, `"steps"` every step by itself;
-    `pruning="dynamic"` keeps what is above the mean instead of a fixed number; `auto` takes `steps`
-    for questions of several hops and `dynamic` for those of one. With `by="llm"` a model chooses at
-    each hop, among the `prefilter` best if that is set (EEMs-PF), and the scorer fills the
-    remaining places (`supplement`, EEMs-S). A model may also filter the result (`refine`, LLMs-R)
-    or end the search (`early_stop`, LLMs-ES).
+    `pruning="dynamic"` keeps what is above the mean instead of a fixed number. With `by="llm"` a
+    model chooses at each hop, among the `prefilter` best if that is set (EEMs-PF), and the scorer
+    fills the remaining places (`supplement`, EEMs-S). A model may also refine the result (`refine`,
+    LLMs-R) or end the search (`early_stop`, LLMs-ES).
     """
 
     width: int = 8
@@ -51,30 +49,16 @@ class BeamPaths:
     refine: bool = False
     early_stop: bool = False
     top_k: int = 32
-    scorer: PathScorerName = "clew"
+    scorer: PathScorerName = "cosine"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
         search = prepare_search(ctx, found, self.scorer)
-        beam = await self._resolve_auto(ctx, search)
-        kept = await search_relation_paths(search, self.max_hop, _BeamPruner(ctx, search, beam))
+        kept = await search_relation_paths(search, self.max_hop, _BeamPruner(ctx, search, self))
         if self.refine and len(kept.codes):
             kept = await _refine_by_model(ctx, search, kept)
         return replace(
             found, paths=select_best_paths(search, kept, self.top_k, f"beam by {self.by}")
-        )
-
-    async def _resolve_auto(self, ctx: Context, search: PathSearchContext) -> "BeamPaths":
-        """Return the options with `auto` resolved by the predicted number of hops."""
-        if "auto" not in (self.scoring, self.pruning):
-            return self
-        several = await predict_hops(ctx, search.ways, search.shape) > 1
-        scoring: Scoring = "steps" if several else "path"
-        pruning: Pruning = "fixed" if several else "dynamic"
-        return replace(
-            self,
-            scoring=scoring if self.scoring == "auto" else self.scoring,
-            pruning=pruning if self.pruning == "auto" else self.pruning,
         )
 
 
@@ -146,4 +130,4 @@ async def _refine_by_model(
     )
     if not picked:
         return found
-    return promote_paths(found, [rows[at] for at in picked], rerank=False, only=False)
+    return promote_paths(found, [rows[at] for at in picked], rerank=False)

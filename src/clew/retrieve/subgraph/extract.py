@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from clew.adapters import get_tuning
 from clew.context import Context
 from clew.graph.csr import Csr, Doubles, Floats, Ints, Mask, sorted_unique
 from clew.graph.pagerank import RankedGraph
@@ -20,14 +21,13 @@ from clew.retrieve.graph_cache import (
     build_traversal,
     neighbour_graph,
 )
-from clew.retrieve.labels import has_vectors
-from clew.retrieve.path_scores import predict_hops
-from clew.retrieve.question import locate_names, parse_question
+from clew.retrieve.labels import embed_cached, has_vectors
 from clew.text.unicode import hash64
 from clew.types import Found, Hit
 
 _HUB_DEGREE = 20_000  # facts; edges between two entities with more are not searched
 Stakes = Literal["usual", "critical", "light"]
+_USUAL_HOPS = 2  # of a question, where no classifier was fitted
 _MIN_SHARE, _DEFAULT_SHARE, _MAX_SHARE = 0.5, 0.6, 0.75  # B.5: 50-60 % is low, 60-75 % high
 _DENSE_DEGREE = 64.0  # mean degree of the linked entities from which a region is dense
 _SPARSE_DEGREE = 8.0
@@ -124,8 +124,9 @@ class WalkedSubgraph:
 class AdaptiveSubgraph:
     """Grows a PageRank subgraph until it holds the target share of the PageRank mass.
 
-    Questions of several hops and sparse regions raise the target, dense regions lower it; `target`
-    sets it outright. The share of mass stands for recall, see docs/lego.md.
+    Questions of several hops, as a classifier that `clew tune` fitted tells, and sparse regions
+    raise the target, dense regions lower it; `target` sets it outright. The share of mass stands
+    for recall, see docs/lego.md.
     """
 
     target: float | None = None
@@ -144,13 +145,21 @@ class AdaptiveSubgraph:
         """Return the share of mass to keep, from 0.5 to 0.75 unless `target` is set."""
         if self.target is not None:
             return self.target
-        shape = parse_question(ctx.question, locate_names(ctx.question, found.names))
-        hops = await predict_hops(ctx, build_traversal(ctx.view), shape)
+        hops = await predict_hops(ctx, found.rest)
         share = _DEFAULT_SHARE + {1: -0.05, 2: 0.03}.get(hops, 0.08)
         share += {"usual": 0.0, "critical": 0.06, "light": -0.05}[self.stakes]
         density = _mean_degree(ctx.view, found)
         share += 0.04 * (density < _SPARSE_DEGREE) - 0.04 * (density > _DENSE_DEGREE)
         return float(np.clip(share, _MIN_SHARE, _MAX_SHARE))
+
+
+async def predict_hops(ctx: Context, rest: str) -> int:
+    """Predict a question's hops from its text without names; `_USUAL_HOPS` without a classifier."""
+    classifier = get_tuning(ctx.view).hops
+    if classifier is None:
+        return _USUAL_HOPS
+    [vector] = await embed_cached(ctx, [rest or ctx.question])
+    return classifier.predict(vector)
 
 
 def _mean_degree(view: View, found: Found) -> float:

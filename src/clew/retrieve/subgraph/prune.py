@@ -11,7 +11,6 @@ from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.model_choice import ChoiceKind, ScoringModel, choose_items
 from clew.retrieve.pack import fetch_entities, fetch_fact_texts
-from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.subgraph.extract import SubgraphEntities, induced_facts
 from clew.retrieve.text_scores import PathScorerName, create_scorer
@@ -37,7 +36,7 @@ class Prune:
     what: SubgraphPart = "edges"
     keep: int = 64
     by: ScoringModel = "eem"
-    scorer: PathScorerName = "clew"
+    scorer: PathScorerName = "cosine"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts` to the remaining ones, with the score of their group."""
@@ -83,11 +82,10 @@ class Prune:
             return entities, await self._score_by_question(ctx, "entity", entities)
         groups = sorted_unique(self._group_facts(ctx, facts))
         ways = build_traversal(ctx.view)
-        shape = parse_question(ctx.question, locate_names(ctx.question, found.names))
         named = groups < ways.relation_count
         fit = np.zeros(len(groups), np.float32)
         if named.any():
-            scorer = create_scorer(ctx, ways, shape, self.scorer)
+            scorer = create_scorer(ctx, ways, found.rest, self.scorer)
             fit[named] = (await scorer.score_steps(groups[named][:, None] * 2))[:, 0]
         if not named.all():
             fit[~named] = await self._score_by_question(

@@ -1,1 +1,0 @@
-"""Trains the model that tells which query or path of relations a question asks for."""

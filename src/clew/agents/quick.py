@@ -35,7 +35,7 @@ _ASKED = 6  # pieces of the question that are asked at first
 _ASKED_LATER = 3  # of what is left of it behind a first step
 _PIECE_WORDS = 3  # words of content on either side of a name at which a piece may end
 _OPENING_CHARS = 600  # of the page about a name: what it is comes first
-_LIKELY = 0.2  # probability of what a piece names, to be put in its place
+_LIKELY = 0.01  # probability of what a piece names, to be put in its place
 _SETTLED = 0.9  # probability beyond which nothing more is read
 _MAX_NAME_WORDS = 8
 _MAX_SPAN_CHARS = 160
@@ -134,7 +134,7 @@ class Quick:
         """Return chains that end in an answer, the likeliest first."""
         read = await read_spans(ctx, ctx.question, passages[: self.read])
         ended = [Chain(ctx.question).then(one) for one in read]
-        open_chains = [] if is_settled(ended) else await extend(ctx, Chain(ctx.question), passages)
+        open_chains = await extend(ctx, Chain(ctx.question), passages)
         for hop in range(1, self.hops):
             likeliest = sorted(open_chains, key=lambda one: -one.chance)[: self.beam]
             open_chains = []
@@ -146,7 +146,8 @@ class Quick:
                 ended += [chain.then(one) for one in last]
                 if not is_settled(ended[-len(last) :]) and hop + 1 < self.hops:
                     open_chains += await extend(ctx, chain, near)
-        return sorted(ended, key=lambda one: -one.chance)
+        new = [one for one in ended if name_key(one.answer) not in name_key(ctx.question)]
+        return sorted(new or ended, key=lambda one: -one.chance)
 
     async def compare(self, ctx: Context) -> list[Chain]:
         """Return which of the last two names in a question has the earlier or smaller value.
@@ -262,7 +263,8 @@ async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> lis
             named = narrow_to_name(ctx.view, one)
             if named is None or name_key(named.text) in name_key(question):
                 continue
-            rest = question[: t.starts[first]], question[t.ends[last - 1] :]
+            begin = t.starts[first - 1 if first and t.keys[first - 1] == "the" else first]
+            rest = question[:begin], question[t.ends[last - 1] :]
             if content_words(" ".join(rest)):
                 extended.append(chain.then(named, named.text.join(rest)))
     return extended

@@ -37,7 +37,7 @@ from clew.retrieve.labels import embed_cached
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
-from clew.retrieve.question import locate_names, parse_question
+from clew.retrieve.question import locate_names, remove_names
 from clew.retrieve.step import Step
 from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,
@@ -45,7 +45,7 @@ from clew.retrieve.subgraph.extract import (
     PprSubgraph,
     WalkedSubgraph,
 )
-from clew.text.names import name_key
+from clew.text.names import name_key, tokenize_question
 from clew.tune.run import tune
 from clew.types import Found
 
@@ -58,13 +58,9 @@ CHAINS: dict[str, tuple[Step, ...]] = {
     "lego-12, 4 hops": (LinkEntities(), _PPR, RankedPaths(max_hop=4), RankAnswers()),
     "lego-14 triple": (LinkEntities(), _PPR, BeamPaths(scoring="triple"), RankAnswers()),
     "lego-14 dynamic": (LinkEntities(), _PPR, BeamPaths(pruning="dynamic"), RankAnswers()),
-    "lego-14 auto": (
-        *(LinkEntities(), _PPR),
-        *(BeamPaths(scoring="auto", pruning="auto"), RankAnswers()),
-    ),
     "simple paths": (
         *(LinkEntities(), _PPR, StructuralPaths("simple", max_hop=3)),
-        RankAnswers(read=True),
+        RankAnswers(),
     ),
     "exact ppr": (LinkEntities(), PprSubgraph(exact=True), *_PATHS),
     "ego 2": (LinkEntities(), EgoSubgraph(hops=2), *_PATHS),
@@ -157,9 +153,10 @@ class BenchKb:
 
 async def _warm_up(ctx: Context, question: Question) -> None:
     """Embed what the steps need, so that only the steps are timed."""
-    shape = parse_question(question.text, locate_names(question.text, question.entities))
-    await ctx.vectors([question.text])
-    await embed_cached(ctx, [shape.rest or question.text, *shape.words])
+    spans = locate_names(question.text, question.entities)
+    rest = remove_names(question.text, tokenize_question(question.text), spans)
+    await ctx.vectors([question.text, rest or question.text])
+    await embed_cached(ctx, [rest or question.text])
 
 
 async def _open_kb(folder: Path, graph: Path) -> BenchKb:

@@ -14,6 +14,8 @@ export interface Citation {
   end: number;
   quote: string;
   page?: number | null;
+  /** The sections that hold the quote, or the row of a table. */
+  heading?: string;
 }
 export interface Passage {
   id: string;

@@ -1,5 +1,6 @@
 // The conversation: questions, their events as they arrive, and answers. Kept while views change.
 import { ApiError, at, stream, type Answer, type ServerEvent, type Step, type TraceStep } from "./api";
+import { deleteAll, deleteConversation, loadConversations, saveConversation, type Conversation } from "./conversations";
 import { Source, useSource } from "./source";
 import { current } from "./state";
 import { describe } from "./ui";
@@ -24,36 +25,53 @@ export interface Turn {
 const turns = new Source<Turn[]>([]);
 /** An answer that came with a link: shown in place of the conversation, which stays as it is. */
 const shared = new Source<Turn | null>(null);
-let nextId = 1;
+/** The conversation that is shown; a new one is kept from its first answer on. */
+const open = new Source("");
+let nextId = Date.now(); // no other than those that were kept
 const running = new Map<number, AbortController>();
 
 export const useTurns = (): Turn[] => useSource(turns);
 export const useSharedTurn = (): Turn | null => useSource(shared);
+export const useOpenId = (): string => useSource(open);
 function update(id: number, edit: (turn: Turn) => Turn): void {
   turns.value = turns.value.map((turn) => (turn.id === id ? edit(turn) : turn));
 }
-export function clearTurns(): void {
+/** Keeps the conversation in this browser; an answer that is not complete is not waited for. */
+function keep(state: Turn["state"]): void {
+  if (!turns.value.length) return;
+  open.value ||= String(nextId++);
+  saveConversation(open.value, turns.value.map((one) => (one.state === "running" ? { ...one, state, steps: one.steps.map(close) } : one)));
+}
+function show(id: string, shown: Turn[]): void {
+  if (running.size) keep("stopped");
   running.forEach((one) => one.abort());
-  turns.value = [];
+  running.clear();
+  open.value = id;
+  turns.value = shown;
   closeShared();
 }
-const KEPT = "clew.turns";
-/** Keeps the conversation in this tab, so that loading the page again does not lose it. */
+export const startConversation = (): void => show("", []);
+export const openConversation = (one: Conversation): void =>
+  show(one.id, one.turns.map((turn) => (turn.answer && !turn.steps.length ? { ...turn, steps: listTrace(turn.answer) ?? [] } : turn)));
+/** Deletes a conversation; where it is the one that is shown, a new one begins. */
+export function dropConversation(id: string): void {
+  if (open.value === id) startConversation();
+  deleteConversation(id);
+}
+/** Deletes all that was asked and answered. */
+export function forgetAnswers(): void {
+  startConversation();
+  deleteAll();
+}
+const OPEN = "clew.open";
+/** Keeps which conversation this tab shows, so that loading the page again shows it. */
 export function keepTurns(): void {
-  const kept = turns.value.map((one) => (one.state === "running" ? { ...one, state: "lost", steps: one.steps.map(close) } : one));
-  try {
-    if (kept.length) sessionStorage.setItem(KEPT, JSON.stringify(kept));
-    else sessionStorage.removeItem(KEPT);
-  } catch {
-    sessionStorage.removeItem(KEPT); // larger than the browser keeps
-  }
+  if (running.size) keep("lost");
+  sessionStorage.setItem(OPEN, open.value);
 }
 export function restoreTurns(): void {
-  const kept = sessionStorage.getItem(KEPT);
-  sessionStorage.removeItem(KEPT);
-  if (!kept) return;
-  turns.value = JSON.parse(kept) as Turn[];
-  nextId = Math.max(...turns.value.map((one) => one.id)) + 1;
+  const found = loadConversations().find((one) => one.id === sessionStorage.getItem(OPEN));
+  if (found) openConversation(found);
 }
 export function showShared(answer: Answer, workspace: string): void {
   const { question, recipe } = answer;
@@ -146,7 +164,8 @@ export async function ask(question: string, recipe: string, mode: Turn["mode"], 
       update(id, (one) => ({ ...one, state, problem: describe(error), steps: one.steps.map(close) }));
     } else throw error;
   } finally {
-    running.delete(id);
+    // Another conversation may be shown by now; this one was kept then.
+    if (running.delete(id)) keep("lost");
   }
 }
 export const stop = (id: number): void => running.get(id)?.abort();

@@ -2,7 +2,7 @@
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, at, call, get } from "./api";
-import { clearTurns, keepTurns, restoreTurns } from "./ask-model";
+import { forgetAnswers, keepTurns, restoreTurns } from "./ask-model";
 import { loadLanguage, t, tn } from "./i18n";
 import {
   applyLook,
@@ -25,6 +25,7 @@ import {
 import "./style.css";
 import { describe, Icon, Problem, Words } from "./ui";
 import { Ask } from "./views/ask";
+import { Conversations } from "./views/conversations";
 
 const VIEWS: Record<string, () => Promise<ComponentType>> = {
   documents: async () => (await import("./views/documents")).Documents,
@@ -199,6 +200,7 @@ function Sidebar({ view }: { view: string }) {
           </a>
         ))}
       </nav>
+      {view === "ask" && <Conversations />}
       <div class="foot">
         {status && (
           <p class="small soft counts">
@@ -210,7 +212,7 @@ function Sidebar({ view }: { view: string }) {
         )}
         <Look />
         {locked && (
-          <button class="quiet" onClick={() => (clearTurns(), leave())}>
+          <button class="quiet" onClick={() => (forgetAnswers(), leave())}>
             {t("Forget the key")}
           </button>
         )}

@@ -4,7 +4,9 @@ import { at, download, get, type Citation } from "./api";
 import { t, translateMessage } from "./i18n";
 import { dropMarks, NO_MARKUP, readMarkup, type Markup } from "./markup";
 import { PdfPage } from "./pdf";
+import { formatSource } from "./share";
 import { current } from "./state";
+import { findTables, type Row, type Table } from "./tables";
 import { describe, Drawer, Problem, useLoad } from "./ui";
 
 export interface Reading {
@@ -51,40 +53,90 @@ export const pageOf = (pages: number[], place: number): number => pages.filter((
 function Text({ reading, here, also }: { reading: Reading; here: Span; also: Span[] }) {
   const chars = useMemo(() => Array.from(reading.text), [reading]);
   const markup = useMemo(() => readMarkup(chars, reading.metadata.format), [chars]);
+  const tables = useMemo(() => findTables(chars, reading.metadata), [chars]);
   const [before, setBefore] = useState(WINDOW);
   const [after, setAfter] = useState(WINDOW);
-  const mark = useRef<HTMLElement>(null);
-  useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [reading, here.start, here.end]);
+  const shown = useRef<HTMLDivElement>(null);
+  useEffect(() => shown.current?.querySelector(".here")?.scrollIntoView({ block: "center" }), [reading, here.start, here.end]);
   const from = Math.max(0, here.start - before);
   const to = Math.min(chars.length, here.end + after);
-  let first = true;
   return (
-    <div class="text" lang="">
+    <div class="text" lang="" ref={shown}>
       {from > 0 && (
         <button class="quiet" onClick={() => setBefore(before + WINDOW)}>
           {t("Show what stands before")}
         </button>
       )}
       <div class="prose" tabIndex={0} role="document" aria-label={t("Text of the document")}>
-        {cutPieces(chars, here, also, reading.page_starts, from, to, markup).map((piece, n) => {
-          const page = piece.page > 0 && <span class="page-mark">{t("Page {n}", { n: piece.page })}</span>;
-          const text = piece.heading ? <b class="heading">{piece.text}</b> : piece.text;
-          if (!piece.mark) return [page, text];
-          const ref = piece.mark === "here" && first ? mark : undefined;
-          if (piece.mark === "here") first = false;
-          return [
-            page,
-            <mark key={n} ref={ref} class={piece.mark}>
-              {text}
-            </mark>,
-          ];
-        })}
+        {cutTables(tables, from, to).map((part) =>
+          "rows" in part ? (
+            <TableView key={part.start} table={part} here={here} also={also} />
+          ) : (
+            cutPieces(chars, here, also, reading.page_starts, part.start, part.end, markup).map((piece, n) => {
+              const page = piece.page > 0 && <span class="page-mark">{t("Page {n}", { n: piece.page })}</span>;
+              const text = piece.heading ? <b class="heading">{piece.text}</b> : piece.text;
+              return [page, piece.mark ? <mark key={n} class={piece.mark}>{text}</mark> : text];
+            })
+          ),
+        )}
       </div>
       {to < chars.length && (
         <button class="quiet" onClick={() => setAfter(after + WINDOW)}>
           {t("Show what follows")}
         </button>
       )}
+    </div>
+  );
+}
+
+/** Tables with their rows in this range, and the ranges of text between them. */
+export function cutTables(tables: Table[], from: number, to: number): (Table | Span)[] {
+  const parts: (Table | Span)[] = [];
+  let at = from;
+  for (const table of tables) {
+    const rows = table.rows.filter((row) => row.end > from && row.start < to);
+    if (!rows.length) continue;
+    if (table.start > at) parts.push({ start: at, end: table.start });
+    parts.push({ ...table, rows });
+    at = Math.min(to, table.end + 1); // without the end of its last line
+  }
+  return at < to ? [...parts, { start: at, end: to }] : parts;
+}
+
+/** Rows with the cited one marked, and in it the cited cell where not all of the row is cited. */
+function TableView({ table, here, also }: { table: Table; here: Span; also: Span[] }) {
+  const meets = (one: Span, place: Span) => place.start < one.end && one.start < place.end;
+  const markOf = (row: Row) => (meets(row, here) ? "here" : also.some((one) => meets(row, one)) ? "also" : undefined);
+  const numbered = table.rows.some((row) => row.number);
+  const isWhole = (row: Row) => row.cells.every((cell) => !cell?.text || meets(cell, here));
+  return (
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            {numbered && <th scope="col">{t("Row")}</th>}
+            {table.columns.map((column) => (
+              <th key={column} scope="col">
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row) => {
+            const mark = markOf(row);
+            const part = mark === "here" && !isWhole(row);
+            return (
+              <tr key={row.start} class={mark} aria-current={mark === "here" ? "true" : undefined}>
+                {numbered && <td class="small soft">{row.number}</td>}
+                {row.cells.map((cell, n) => (
+                  <td key={n}>{cell && part && meets(cell, here) ? <mark>{cell.text}</mark> : dropMarks(cell?.text ?? "")}</td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
     </div>
   );
 }
@@ -155,14 +207,8 @@ export function Reader(props: { place: Citation; all?: Citation[]; workspace?: s
   return (
     <Drawer title={ready?.title || place.doc} onClose={onClose}>
       <p class="where small soft">
-        {place.doc}
-        {place.end > place.start && (
-          <>
-            {" · "}
-            {page > 0 && `${t("Page {n}", { n: page })} · `}
-            {t("characters {a}–{b}", { a: place.start, b: place.end })}
-          </>
-        )}
+        {formatSource({ ...place, page: place.end > place.start && page ? page : null })}
+        {place.end > place.start && ` · ${t("characters {a}–{b}", { a: place.start, b: place.end })}`}
       </p>
       <div class="row">
         {all.length > 1 && number >= 0 && (

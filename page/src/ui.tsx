@@ -20,6 +20,7 @@ const ICONS: Record<string, string> = {
   again: "M19 8a8 8 0 1 0 1 6M20 4v5h-5",
   close: "M6 6l12 12M18 6L6 18",
   upload: "M12 16V5M7 10l5-5 5 5M5 19h14",
+  pen: "M4 20l1-4L16 5l3 3L8 19z",
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   plus: "M12 5v14M5 12h14",
   search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14M16 16l5 5",

@@ -27,7 +27,7 @@ import { findThread, listNames, listRead } from "../src/thread";
 import { layOutTreemap, wrapLabel } from "../src/treemap";
 import { Attributes, listOnce } from "../src/ui";
 import { findBest, markEvidence, measureSupport } from "../src/views/compare";
-import { explainCalls } from "../src/views/documents";
+import { explainCalls } from "../src/views/build";
 import { parseQuestions } from "../src/views/evaluations";
 import { judgeStep, nest, readReply } from "../src/views/reasoning";
 import { zh } from "../src/zh";

@@ -76,6 +76,7 @@ class RoleSettings(_Section):
     api_key: SecretStr | None = None
     client: Client | None = None
     extra: dict[str, Any] | None = None
+    reasoning_effort: str | None = None
     shape_by: JsonMode | None = None
     window: int | None = Field(default=None, ge=1024)
 
@@ -90,10 +91,14 @@ class ModelSettings(_Section):
     client: Client = "http"
     extra: dict[str, Any] = Field(default_factory=dict)
     """Extra fields sent unchanged with every request."""
+    reasoning_effort: str = ""
+    """How long a thinking model thinks, such as "low"; empty: not sent."""
     shape_by: JsonMode = "auto"
-    """How JSON output is requested; `auto` detects what the endpoint supports."""
+    """How JSON output, tool calls included, is requested; `auto`: tool calls natively, and by what
+    the endpoint does not refuse."""
     window: int | None = Field(default=None, ge=1024)
-    """Context window in tokens; None: as the endpoint reports it, else 8,192 are assumed."""
+    """Context window in tokens; None: as the endpoint reports it, or as known by the model's name,
+    else 8,192."""
     extract: RoleSettings = RoleSettings()
     plan: RoleSettings = RoleSettings()
     answer: RoleSettings = RoleSettings()

@@ -159,7 +159,7 @@ class Context:
     models: Models | None = None
     key_values: KeyValueStore | None = None
     """Key-value store of the knowledge base, for example for community summaries."""
-    sources: Callable[[Collection[str]], Awaitable[Mapping[str, DocumentSource]]] | None = None
+    sources: Callable[[Collection[str] | None], Awaitable[Mapping[str, DocumentSource]]] | None = None
     """Looks documents up by the names they were added under."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)

@@ -29,22 +29,8 @@ from clew.llm.roles import ResolvedModel, has_model, resolve_model
 from clew.store.ivf_index import MIN_IVF_ROWS, has_faiss
 from clew.stores.opening import describe_pgvector, is_knowledge_base
 from clew.types import Kind
-from clew.version import pip_install_command
+from clew.version import EXTRAS, pip_install_command
 
-_EXTRAS = {
-    "local": ("onnxruntime", "tokenizers"),
-    "pdf": ("pypdf",),
-    "nlp": ("spacy",),
-    "openai": ("openai",),
-    "llama": ("llama_cpp",),
-    "tree": ("graspologic_native",),
-    "rdf": ("rdflib",),
-    "parquet": ("pyarrow",),
-    "ann": ("faiss",),
-    "postgres": ("psycopg",),
-    "cluster": ("ray", "grpc"),
-    "train": ("torch", "transformers", "peft"),
-}
 _COMPARED_WITH: dict[Kind, tuple[Kind, ...]] = {
     "chunk": ("entity", "fact", "chunk"),
     "fact": ("entity", "chunk", "fact"),
@@ -99,7 +85,7 @@ def _check_kernels() -> Check:
 
 
 def _check_extras() -> Iterator[Check]:
-    for extra, modules in _EXTRAS.items():
+    for extra, modules in EXTRAS.items():
         absent = [m for m in modules if importlib.util.find_spec(m) is None]
         if absent:
             yield Check(

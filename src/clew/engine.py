@@ -306,8 +306,7 @@ class KnowledgeBase:
         name, reason = (recipe, "") if recipe else await self._choose_recipe()
         async with self.store.snapshot() as snapshot:
             chain = self._load_recipe(name).retrieve
-            reads = any(getattr(step, "reads", False) for step in chain.steps)
-            ctx = await self.context(snapshot, question, chain.name, reads=reads)
+            ctx = await self.context(snapshot, question, chain.name, reads=False)
             ctx = replace(manner.apply_to(ctx), given_entities=tuple(entities))
             found = await run_recipe(chain, ctx, self._load_recipe("hybrid").retrieve)
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))

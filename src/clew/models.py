@@ -15,7 +15,7 @@ from clew.llm.fit_prompt import PromptRoom
 from clew.llm.limits import ConcurrencyLimit
 from clew.llm.roles import ChatGate, ResolvedModel, RoleChats, has_model, resolve_model
 from clew.llm.trained_model import TrainedConfig, read_trained_config
-from clew.llm.window import find_window
+from clew.llm.window import find_known_window, find_window
 from clew.llm.wrappers import UsageMeter
 from clew.store.protocol import KeyValueStore
 from clew.types import Usage
@@ -78,13 +78,16 @@ class Models:
         return self._rooms[key, at.window]
 
     async def _find_window(self, at: ResolvedModel, key: str, known: str | None) -> int:
-        """The context window: reported by the endpoint, now or before, or assumed."""
+        """The context window: as the endpoint tells or told it, known by name, or assumed."""
         if isinstance(self.chats, Mapping):
             return ASSUMED_WINDOW
         if known is None:
-            known = str(await find_window(at, self.settings.ca_file) or 0)
+            window = await find_window(at, self.settings.ca_file)
+            if window is None:
+                return ASSUMED_WINDOW
+            known = str(window)
             await self._keep(key, known)
-        return int(known) or ASSUMED_WINDOW
+        return int(known) or find_known_window(at.model) or ASSUMED_WINDOW
 
     async def _keep(self, key: str, value: str) -> None:
         await self.key_values.set("reply", {key: value})

@@ -1,9 +1,33 @@
-"""Package version, and the pip command that installs an extra."""
+"""Package version, the extras, and the pip command that installs one."""
 
 from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
+EXTRAS = {
+    "local": ("onnxruntime", "tokenizers"),
+    "pdf": ("pypdf", "pypdfium2"),
+    "nlp": ("spacy",),
+    "openai": ("openai",),
+    "llama": ("llama_cpp",),
+    "tree": ("graspologic_native",),
+    "rdf": ("rdflib",),
+    "parquet": ("pyarrow",),
+    "ann": ("faiss",),
+    "serve": ("fastapi", "starlette", "uvicorn", "httptools"),
+    "mcp": ("mcp",),
+    "postgres": ("psycopg", "fsspec"),
+    "cluster": ("ray", "grpc"),
+    "train": ("torch", "transformers", "peft"),
+}
+"""The modules that each extra brings."""
+
+
+def explain_missing(module: str | None) -> str:
+    """Say which extra brings a module that cannot be imported; "" if none does."""
+    root = (module or "").partition(".")[0]
+    extra = next((name for name, held in EXTRAS.items() if root in held), "")
+    return extra and f"{root} is not installed; run `{pip_install_command(extra)}`"
 
 
 def pip_install_command(extra: str) -> str:

@@ -232,6 +232,40 @@ def test_files_that_wait_are_listed_on_their_own_however_many_documents_there_ar
         assert rest["next"] is None
 
 
+def test_documents_are_filtered_and_ordered_with_their_sizes(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        at = "/workspaces/valley/documents"
+        client.post(at, params={"name": "notes/zebra.md"}, content=BRIDGE)
+        job = client.post("/workspaces/valley/builds", json={}).json()["id"]
+        assert wait_for(client, job)["state"] == "done"
+        client.post(at, params={"name": "waits.md"}, content=BRIDGE + b" It waits.")
+
+        def names(**asked: Any) -> list[str]:
+            """All names, page by page."""
+            found: list[str] = []
+            after: str | None = ""
+            while after is not None:
+                page = client.get(at, params={"limit": 2, "after": after, **asked}).json()
+                found += [one["name"] for one in page["documents"]]
+                after = page["next"]
+            return found
+
+        every = names()
+        assert every == sorted(every) and len(every) > 3
+        assert names(query="ZEBRA") == ["notes/zebra.md"]  # in the name
+        assert names(query="ferry") == ["notes/zebra.md"]  # in the title
+        assert names(query="no such words") == []
+        assert names(order="newest")[:2] == ["waits.md", "notes/zebra.md"]
+        assert names(order="oldest")[-2:] == ["notes/zebra.md", "waits.md"]
+        assert sorted(names(order="newest")) == every
+        [row] = client.get(at, params={"query": "zebra"}).json()["documents"]
+        assert row["bytes"] == len(BRIDGE) and row["state"] == "added" and row["arrived"]
+        text = client.get(f"{at}/{row['id']}/text").text
+        assert row["characters"] == len(text)
+        assert client.get(at, params={"order": "colour"}).status_code == 422
+
+
 def test_a_body_over_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     with running(make_server(tmp_path, upload_bytes=2000, body_bytes=1000)) as client:

@@ -61,6 +61,7 @@ def test_the_examples_are_like_the_answers(tmp_path: Path) -> None:
             ("POST", "/workspaces/{workspace}/search", {"json": question}),
             ("POST", "/workspaces/{workspace}/ask", {"json": question}),
             ("POST", "/v1/chat/completions", {"json": chat}),
+            ("POST", "/v1/responses", {"json": {"model": "default", "input": "Who?"}}),
         ]
         for method, path, given in asked:
             reply = client.request(method, path.replace("{workspace}", "default"), **given)

@@ -11,6 +11,7 @@ from bench.architecture import parse
 from serving import fill, make_key, make_server, running
 
 from clew.agents.messages import OWN_MARKS
+from clew.ingest.files import READERS
 from clew.recipes.configure import add_own_recipes
 from clew.recipes.registry import describe_recipes
 from clew.serve.page_files import load_page_files
@@ -89,6 +90,12 @@ def test_every_recipe_is_described_in_chinese() -> None:
 def test_the_page_knows_what_the_server_writes_behind_a_sentence() -> None:
     view = (PAGE / "src" / "views" / "compare.tsx").read_text(encoding="utf-8")
     assert [mark for mark in OWN_MARKS if f'"{mark}"' not in view] == []
+
+
+def test_the_page_names_every_format_that_is_read() -> None:
+    view = (PAGE / "src" / "views" / "documents.tsx").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<=[ \"])\.\w+", view))
+    assert [suffix for suffix in READERS if suffix and suffix not in named] == []
 
 
 def test_the_built_files_are_those_of_the_sources() -> None:

@@ -93,8 +93,8 @@ async def test_what_is_there_does_not_count_when_it_is_learnt_anew(
     )  # every question has three hops
     base.forget_view()
     again = await tune(base, train, silent)
-    assert again.hops_before == first.hops_before == 1.0
-    assert (await load_tuning(base.store, base.embed.name)).hops is None
+    assert again.hops_before == first.hops_before == 0.0  # one hop, not the usual two
+    assert again.hops == first.hops == 1.0
 
 
 async def test_passages_are_learnt_from_gold_documents(base: KnowledgeBase) -> None:
@@ -188,13 +188,15 @@ def test_the_command_keeps_nothing_that_is_worse_and_says_so(
     monkeypatch.chdir(tmp_path)
     run = CliRunner()
     people = "Ida Ulf Pia Kai Ada Bo Cleo Dan Eva Finn".split()
-    rows = [f"{one} Moe|profession|job {at}" for at, one in enumerate(people)]
+    rows = [
+        f"{one} Moe|profession|job {at}\njob {at}|salary|pay {at}" for at, one in enumerate(people)
+    ]
     Path("people.txt").write_text("\n".join(rows), encoding="utf-8")
     asked = [
         {
-            "question": f"What is the profession of {one} Moe?",
+            "question": f"What is the salary of the profession of {one} Moe?",
             "entities": [f"{one} Moe"],
-            "answers": [f"job {at}"],
+            "answers": [f"pay {at}"],
         }
         for at, one in enumerate(people)
     ]

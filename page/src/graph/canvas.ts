@@ -47,6 +47,7 @@ interface Look {
 const WHOLE = { x: 0.53, y: 0.5, ratio: 1.14 };
 const LONG = 32; // letters of a name that are drawn
 const MOST_AVOIDED = 200; // neighbours that the box with a name looks out for
+const NAMED = 16; // lines of an entity that can be read beside each other
 const FRAMED = 60; // neighbours that are brought into view with their entity
 
 const readLook = (): Look => {
@@ -100,6 +101,10 @@ export class GraphCanvas {
       nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram },
       nodeReducer: (node, data) => this.reduceNode(node, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
+      renderEdgeLabels: true,
+      edgeLabelFont: "system-ui, sans-serif",
+      edgeLabelSize: 11.5 * this.scale(),
+      edgeLabelColor: { color: this.look.soft },
       defaultDrawNodeLabel: (context, data, settings) => this.drawLabel(context, data, settings.labelSize),
       defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings.labelSize),
     });
@@ -213,6 +218,7 @@ export class GraphCanvas {
     this.look = readLook();
     this.sigma.background = this.look.stage;
     this.sigma.setSetting("labelColor", { color: this.look.ink });
+    this.sigma.setSetting("edgeLabelColor", { color: this.look.soft });
     this.sigma.refresh();
   }
   select(key: number | null): void {
@@ -225,6 +231,13 @@ export class GraphCanvas {
   /** Chromium may go on showing a layer that was cleared and not drawn on since, so it is hidden. */
   private showHovers(shown: boolean): void {
     this.sigma.getCanvases().hovers!.style.visibility = shown ? "" : "hidden";
+  }
+  /** Writes on the lines of an entity what they say, by the key of the other end. */
+  nameLines(key: number, said: Map<number, string>): void {
+    for (const [other, text] of said) {
+      const edge = this.graph.hasNode(key) && this.graph.hasNode(other) && this.graph.edge(key, other);
+      if (edge) this.graph.setEdgeAttribute(edge, "said", cut(text));
+    }
   }
   /** Lights the nodes and edges of a path; an empty list ends it. */
   lightPath(keys: number[]): void {
@@ -291,10 +304,12 @@ export class GraphCanvas {
   }
   private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
     const quiet = { ...data, color: this.look.edge, size: Math.max(1, 1.4 * this.scale()), type: this.many ? "hair" : "line" };
-    if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
+    const named = { label: String(data.said ?? ""), forceLabel: Boolean(data.said) };
+    if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, ...named, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);
-    return own ? { ...data, color: this.look.thread, size: 1.8, zIndex: 1 } : { ...quiet, hidden: this.graph.order > 300 };
+    const legible = this.near.size <= NAMED ? named : {};
+    return own ? { ...data, ...legible, color: this.look.thread, size: 1.8, zIndex: 1 } : { ...quiet, hidden: this.graph.order > 300 };
   }
   /** Writes a name right of its node, or left of it where it would not fit; none over another. */
   private drawLabel(context: CanvasRenderingContext2D, data: Labelled, size: number): void {

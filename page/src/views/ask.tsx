@@ -1,16 +1,18 @@
 // Ask: the conversation, each answer with its thread, its reasoning and its sources.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { at, get, type Citation, type Entity } from "../api";
-import { ask, clearTurns, closeShared, showShared, stop, useSharedTurn, useTurns, type Turn } from "../ask-model";
+import type { Citation } from "../api";
+import { ask, closeShared, showShared, startConversation, stop, useSharedTurn, useTurns, type Turn } from "../ask-model";
 import { t, tn, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { dropMarks } from "../markup";
 import { Reader } from "../reader";
 import { Candidate } from "../candidate";
-import { explainRefusal, formatSource, headRefusal, isBareRefusal, isHeaded, packAnswer, partNote, partRepeated, toMarkdown, unpackAnswer } from "../share";
+import { explainRefusal, formatSource, headRefusal, isBareRefusal, isHeaded, nameFile, packAnswer, partNote, partRepeated, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
+import { readRow } from "../tables";
 import { findThread, listRead } from "../thread";
-import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad, Words } from "../ui";
+import { formatCost, formatSeconds, Icon, RecipeSelect, Words } from "../ui";
+import { ConversationsButton } from "./conversations";
 import { ThreadDrawing } from "./thread";
 import { Reasoning } from "./reasoning";
 
@@ -51,13 +53,13 @@ export function Ask() {
       ) : (
         <div class="turns" ref={list}>
           <div class="row spread">
-            <span />
+            <ConversationsButton />
             {shared && own.length > 0 ? (
               <a class="button quiet" href="#/ask">
                 ← {t("Back to your conversation")}
               </a>
             ) : (
-              <button class="quiet" onClick={() => (clearTurns(), (location.hash = "#/ask"))}>
+              <button class="quiet" onClick={() => (startConversation(), (location.hash = "#/ask"))}>
                 <Icon name="plus" /> {t("New conversation")}
               </button>
             )}
@@ -91,13 +93,7 @@ function useFollowing(list: { current: HTMLElement | null }, turns: Turn[]): voi
 }
 
 function Welcome() {
-  const { status, workspace } = useShared();
-  const [found] = useLoad(
-    () => get<{ entities: Entity[] }>(at(workspace, "/entities", { limit: 12 })),
-    [workspace, status?.generation],
-  );
-  const names = (found?.entities ?? []).filter((one) => !/^\d/.test(one.name)).map((one) => one.name);
-  const pairs = [0, 1, 2].flatMap((n) => (names[n] && names[n + 3] ? [[names[n]!, names[n + 3]!]] : []));
+  const { status } = useShared();
   return (
     <section class="welcome">
       <svg class="hero" viewBox="0 0 600 90" aria-hidden="true">
@@ -119,32 +115,28 @@ function Welcome() {
           </a>
         </p>
       ) : (
-        <ul class="chips" aria-label={t("Examples")}>
-          {pairs.map(([a, b]) => (
-            <li key={a}>
-              <button class="chip" onClick={() => void ask(t("What connects {a} and {b}?", { a: a!, b: b! }), "", "open")}>
-                {t("What connects {a} and {b}?", { a: a!, b: b! })}
-              </button>
-            </li>
-          ))}
-        </ul>
+        <ConversationsButton />
       )}
     </section>
   );
 }
+
+const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
 
 function Composer({ first }: { first: boolean }) {
   const [text, setText] = useState("");
   const [recipe, setRecipe] = useState("");
   const [strict, setStrict] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  // On a phone the focus would bring up the keyboard, over half of what is shown.
+  useEffect(() => void (isTouched() || field.current?.focus()), []);
   const submit = (event: Event) => {
     event.preventDefault();
     const asked = field.current!.value.trim();
     if (!asked) return;
     void ask(asked, recipe, strict ? "reject" : "open");
     setText("");
+    if (isTouched()) (document.activeElement as HTMLElement).blur();
   };
   return (
     <form class={first ? "composer first" : "composer"} onSubmit={submit}>
@@ -209,6 +201,21 @@ function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
         </div>
       </div>
     </article>
+  );
+}
+
+/** The quoted words; of a row of a table its cells under the names of their columns. */
+function Quote({ text }: { text: string }) {
+  const row = readRow(text);
+  if (!row) return <span class="quote">“{dropMarks(text)}”</span>;
+  return (
+    <span class="cells">
+      {row.map((cell) => (
+        <span key={cell.start}>
+          <span class="small soft">{cell.column}</span> {dropMarks(cell.text)}
+        </span>
+      ))}
+    </span>
   );
 }
 
@@ -368,8 +375,8 @@ function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }
             <button key={n} class="source" onClick={() => open(one)}>
               <span class="number">{n + 1}</span>
               <span class="source-text">
-                <b>{titles.get(one.doc) || one.doc}</b>
-                <span class="quote">“{dropMarks(one.quote)}”</span>
+                <b>{titles.get(one.doc) || nameFile(one.doc)}</b>
+                <Quote text={one.quote} />
                 <span class="small soft">{formatSource(one)}</span>
               </span>
             </button>

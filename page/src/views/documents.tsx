@@ -1,25 +1,28 @@
-// Documents: upload, what a build would cost, the build as it runs, what failed, delete.
+// Documents: upload, find, read, delete.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { at, call, get, post, upload, type Job } from "../api";
+import { at, call, get, upload } from "../api";
 import { t, tn, translateMessage } from "../i18n";
-import { formatLeft, hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
-import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
-import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem, takeFocus, useLoad, Words } from "../ui";
+import { nameFile } from "../share";
+import { current, go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
+import { describe, Empty, formatBytes, Icon, Problem, takeFocus, Words } from "../ui";
+import { Build } from "./build";
 
-interface Row {
+export interface Row {
   id: string;
   name: string;
   title?: string;
   arrived?: number | null;
   state: string;
   reason?: string;
+  /** Of the uploaded file, and of the text that was read. */
   bytes?: number;
+  characters?: number;
   labels: string[];
   failures?: { reason: string; passages: number }[];
 }
 const countFailed = (row: Row): number => (row.failures ?? []).reduce((sum, one) => sum + one.passages, 0);
-interface Page {
+export interface Page {
   documents: Row[];
   next: string | null;
 }
@@ -40,6 +43,11 @@ async function listWaiting(workspace: string): Promise<Row[]> {
   return found;
 }
 const MOST_WAITING = 200; // are listed; the build takes them all
+type State = "" | "added" | "uploaded" | "failed";
+const STATES: Record<string, string> = { added: "ready", uploaded: "waits for a build", failed: "failed" };
+/** Whether a row has this state; of a document that was built some passages may have failed. */
+export const hasState = (row: Row, state: State): boolean =>
+  !state || row.state === state || (state === "failed" && countFailed(row) > 0);
 /** What is to be done first: files that failed, files that wait, then the documents. */
 export function arrangeRows(waiting: Row[], rows: Row[]): Row[] {
   const failed = waiting.filter((row) => row.state === "failed");
@@ -55,9 +63,17 @@ export function Documents() {
   const [next, setNext] = useState<string | null>(null);
   const [loaded, setLoaded] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [words, setWords] = useState("");
+  const [order, setOrder] = useState("name");
+  const [state, setState] = useState<State>("");
+  const asked = useRef("");
   const load = async (after = "") => {
+    const failed = state === "failed";
+    const path = at(workspace, "/documents", { after, limit: 100, query: words, order, ...(failed ? { failed } : {}) });
+    asked.current = path;
     try {
-      const page = await get<Page>(at(workspace, "/documents", { after, limit: 100 }));
+      const page = await get<Page>(path);
+      if (asked.current !== path) return; // something else is asked for by now
       if (!after) setUnbuilt(await listWaiting(workspace));
       setRows((before) => (after ? [...before, ...page.documents] : page.documents));
       setNext(page.next);
@@ -67,10 +83,14 @@ export function Documents() {
     }
     setLoaded(true);
   };
-  useEffect(() => void load(), [workspace]);
+  useEffect(() => {
+    const timer = setTimeout(() => void load(), loaded ? 200 : 0); // until one stops typing
+    return () => clearTimeout(timer);
+  }, [workspace, words, order, state]);
   const [retried, setRetried] = useState("");
   const waiting = unbuilt.filter((row) => row.state === "uploaded").map((row) => row.name);
-  const listed = arrangeRows(unbuilt, rows);
+  const matching = unbuilt.filter((row) => row.name.toLowerCase().includes(words.toLowerCase()));
+  const listed = arrangeRows(matching, rows).filter((row) => hasState(row, state));
   const changed = async () => {
     await load();
     await refreshStatus();
@@ -90,12 +110,30 @@ export function Documents() {
     <div class="page">
       <div class="row spread">
         <h1 ref={heading} tabIndex={-1}>{t("Documents")}</h1>
-        {status && <span class="soft small">{formatBytes(status.bytes)}</span>}
+        {status && <span class="soft small">{t("Size on disk")}: {formatBytes(status.bytes)}</span>}
       </div>
       {mayWrite() && <DropZone onDone={() => void changed()} />}
       {mayWrite() && loaded && <Build waiting={waiting} retried={retried} onDone={() => (setRetried(""), void changed())} />}
       <Problem error={error} onRetry={() => void load()} />
-      {loaded && !error && listed.length === 0 && <Empty title={t("No documents yet")} />}
+      {(status?.documents || unbuilt.length) ? (
+        <div class="row filters">
+          <input type="search" aria-label={t("Find a document")} placeholder={t("Find a document …")} value={words} onInput={(e) => setWords(e.currentTarget.value)} />
+          <select aria-label={t("Order")} value={order} onChange={(e) => setOrder(e.currentTarget.value)}>
+            <option value="name">{t("by name")}</option>
+            <option value="newest">{t("newest first")}</option>
+            <option value="oldest">{t("oldest first")}</option>
+          </select>
+          <select aria-label={t("Status")} value={state} onChange={(e) => setState(e.currentTarget.value as State)}>
+            <option value="">{t("every status")}</option>
+            {Object.entries(STATES).map(([value, name]) => (
+              <option key={value} value={value}>
+                {t(name)}
+              </option>
+            ))}
+          </select>
+        </div>
+      ) : null}
+      {loaded && !error && listed.length === 0 && <Empty title={t(words || state ? "No document is like that" : "No documents yet")} />}
       {unbuilt.length > MOST_WAITING && (
         <p class="small soft">{t("{n} of {all} files that are not built are listed.", { n: MOST_WAITING, all: unbuilt.length.toLocaleString() })}</p>
       )}
@@ -115,6 +153,9 @@ export function Documents() {
     </div>
   );
 }
+
+const formatDate = (seconds: number, timeStyle?: "medium"): string =>
+  new Intl.DateTimeFormat(current().language, { dateStyle: "medium", timeStyle }).format(seconds * 1000);
 
 function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRetry: () => void }) {
   const { workspace } = useShared();
@@ -138,8 +179,8 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
       <span class="name">
         {row.state === "added" ? (
           <>
-            <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || row.name}</a>
-            {row.title && row.title !== row.name && <span class="small soft path"> {row.name}</span>}
+            <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || nameFile(row.name)}</a>
+            {row.title && row.title !== row.name && <span class="small soft path">{nameFile(row.name)}</span>}
           </>
         ) : (
           <>
@@ -153,8 +194,9 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
           {label}
         </span>
       ))}
-      {row.bytes !== undefined && <span class="small soft">{formatBytes(row.bytes)}</span>}
-      {row.state !== "added" && <span class={`state ${row.state}`}>{t(row.state)}</span>}
+      <span class="small soft size">{row.bytes !== undefined ? formatBytes(row.bytes) : row.characters !== undefined && tn(row.characters, "1 character", "{n} characters")}</span>
+      <span class="small soft date">{row.arrived && <time dateTime={new Date(row.arrived * 1000).toISOString()} title={formatDate(row.arrived, "medium")}>{formatDate(row.arrived)}</time>}</span>
+      {(row.state !== "added" || !countFailed(row)) && <span class={`state ${row.state}`}>{t(STATES[row.state] ?? row.state)}</span>}
       {countFailed(row) > 0 && (
         <span class="state failed" title={row.failures!.map((one) => translateMessage(one.reason)).join("\n")}>
           {t("failed passages: {n}", { n: countFailed(row) })}
@@ -183,6 +225,27 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
     </li>
   );
 }
+
+/** Every format that is read by the end of a file's name; what has another one is read by its content. */
+const FORMATS: [string, string][] = [
+  ["PDF", ".pdf"],
+  ["Word", ".docx"],
+  ["PowerPoint", ".pptx"],
+  ["Excel", ".xlsx"],
+  ["CSV", ".csv .tsv"],
+  ["JSON", ".json .jsonl .ndjson"],
+  ["Parquet", ".parquet"],
+  ["SQLite", ".sqlite .sqlite3 .db"],
+  ["Markdown", ".md .markdown"],
+  ["text", ".txt .text .rst"],
+  ["web pages", ".html .htm .xhtml"],
+  ["EPUB", ".epub"],
+  ["mail", ".eml .mbox"],
+  ["notebooks", ".ipynb"],
+  ["LaTeX", ".tex .ltx"],
+  ["manual pages", ".man .1"],
+  ["source code", ".py .js …"],
+];
 
 function DropZone({ onDone }: { onDone: () => void }) {
   const { workspace } = useShared();
@@ -219,7 +282,15 @@ function DropZone({ onDone }: { onDone: () => void }) {
       onDrop={drop}
     >
       <Icon name="upload" />
-      <p>{t("Drop files here: text, Markdown, HTML, PDF, DOCX, JSON lines or tables.")}</p>
+      <p>{t("Drop files here")}</p>
+      <p class="small soft formats">
+        {FORMATS.map(([kind, ends], n) => (
+          <span key={kind} title={ends}>
+            {n > 0 && " · "}
+            {t(kind)}
+          </span>
+        ))}
+      </p>
       <button class="quiet" onClick={() => field.current?.click()}>
         {t("Choose files")}
       </button>
@@ -244,207 +315,6 @@ function DropZone({ onDone }: { onDone: () => void }) {
           ))}
         </ul>
       )}
-    </div>
-  );
-}
-
-/** From waiting uploads to a build: estimate, start, follow, cancel, report. */
-function Build({ waiting, retried, onDone }: { waiting: string[]; retried: string; onDone: () => void }) {
-  const { workspace, status } = useShared();
-  const [id, setId] = useState<string | null>(null);
-  const [job, progress] = useJob(workspace, id);
-  const [error, setError] = useState<unknown>(null);
-  const planned = usePlanned(job);
-  const begin = async (body: unknown) => {
-    try {
-      setError(null);
-      setId((await post<Job>(at(workspace, "/builds"), body)).id);
-    } catch (problem) {
-      setError(problem);
-    }
-  };
-  useEffect(() => {
-    void get<{ jobs: Job[] }>(at(workspace, "/jobs", { limit: 20 })).then(({ jobs }) => {
-      const running = jobs.find((one) => !hasEnded(one) && ["build", "plan"].includes(one.kind));
-      if (running) setId(running.id);
-      else if (waiting.length) void begin({ dry_run: true });
-    }, setError);
-  }, [workspace, waiting.join("\n")]);
-  useEffect(() => {
-    if (retried) void begin({ retry: true, names: [retried] });
-  }, [retried]);
-  useEffect(() => {
-    if (job && hasEnded(job) && job.kind === "build") onDone();
-  }, [job?.state]);
-  const running = job && !hasEnded(job);
-  if (!id && !waiting.length && !status?.failed) return <Problem error={error} />;
-  return (
-    <section class="card plan" aria-label={t("Build")}>
-      <Problem error={error} />
-      {waiting.length > 0 && !running && <h2>{tn(waiting.length, "1 file waits to be built", "{n} files wait to be built")}</h2>}
-      {job?.kind === "plan" && job.state === "done" && waiting.length > 0 && <Estimate plan={job.result} />}
-      {running && <Running job={job} progress={progress} />}
-      {job && job.kind === "build" && hasEnded(job) && <Outcome job={job} planned={planned} />}
-      {job?.kind === "plan" && job.state === "failed" && <p class="wrong"><Words text={translateMessage(job.error)} /></p>}
-      {!running && <Failures />}
-      {!running && (
-        <div class="row">
-          {waiting.length > 0 && (job || error) && (
-            <button class="main" onClick={() => void begin({})}>
-              {t("Build now")}
-            </button>
-          )}
-          <RetryFailed onRetry={() => void begin({ retry: true })} />
-        </div>
-      )}
-    </section>
-  );
-}
-
-interface Plan {
-  chunks?: number;
-  calls?: number;
-  prompt_tokens?: number;
-  completion_tokens?: number;
-  money?: number | null;
-  seconds?: number;
-  skipped?: Skipped[];
-  [name: string]: unknown;
-}
-interface Skipped {
-  name: string;
-  reason: string;
-}
-/** The files that are not read, each with the reason. */
-function SkippedList({ skipped }: { skipped: Skipped[] }) {
-  return (
-    <>
-      {skipped.map((one, n) => (
-        <p key={n} class="small wrong">
-          {one.name}: <Words text={translateMessage(one.reason)} />
-        </p>
-      ))}
-    </>
-  );
-}
-function Estimate({ plan }: { plan: Plan }) {
-  const tokens = (plan.prompt_tokens ?? 0) + (plan.completion_tokens ?? 0);
-  const shown: [string, string][] = [
-    [t("Passages"), (plan.chunks ?? 0).toLocaleString()],
-    [t("Model calls"), (plan.calls ?? 0).toLocaleString()],
-    [t("Tokens"), tokens.toLocaleString()],
-    [t("Cost"), plan.money ? formatMoney(plan.money) : plan.calls ? t("price unknown") : t("free")],
-  ];
-  return (
-    <>
-      <dl aria-label={t("Estimate")}>
-        {shown.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      {Boolean(plan.calls) && <p class="small soft">{t("If every reply can be used: those that cannot are asked for again, which costs more.")}</p>}
-      {plan.skipped && plan.skipped.length > 0 && (
-        <div role="status">
-          <p class="small">{t("These cannot be read and are not part of the estimate:")}</p>
-          <SkippedList skipped={plan.skipped} />
-        </div>
-      )}
-    </>
-  );
-}
-
-function Running({ job, progress }: { job: Job; progress: Progress | null }) {
-  const { workspace } = useShared();
-  const known = progress && progress.total > 0;
-  const stage = job.kind === "plan" ? t("Estimating the cost …") : job.state === "queued" ? t("queued") : t(progress?.stage ?? "starting");
-  return (
-    <>
-      <div class="row spread" role="status">
-        <b>{stage}</b>
-        <span class="small soft">
-          {known && `${progress.done.toLocaleString()} / ${progress.total.toLocaleString()}`}
-          {progress?.left != null && ` · ${formatLeft(progress.left)}`}
-        </span>
-      </div>
-      <progress aria-label={stage} max={known ? progress.total : undefined} value={known ? progress.done : undefined} />
-      {job.kind === "build" && (
-        <div>
-          <button class="quiet" onClick={() => void post(at(workspace, `/jobs/${job.id}/cancel`), {}).catch((e) => toast(describe(e)))}>
-            <Icon name="stop" /> {t("Cancel: what is done stays done")}
-          </button>
-        </div>
-      )}
-    </>
-  );
-}
-
-/** The calls of the last estimate; null where none was made. */
-function usePlanned(job: Job | null): number | null {
-  const [planned, setPlanned] = useState<number | null>(null);
-  useEffect(() => {
-    if (job?.kind === "plan" && job.state === "done") setPlanned(job.result.calls ?? null);
-  }, [job?.state]);
-  return planned;
-}
-
-function RetryFailed({ onRetry }: { onRetry: () => void }) {
-  const { status } = useShared();
-  if (!status?.failed) return null;
-  return (
-    <button class="quiet" onClick={onRetry}>
-      <Icon name="again" /> {tn(status.failed, "Retry 1 passage that failed", "Retry {n} passages that failed")}
-    </button>
-  );
-}
-
-/** The documents of which passages failed, each with the reasons. */
-function Failures() {
-  const { workspace, status } = useShared();
-  const [found, error] = useLoad(async (): Promise<Page> => {
-    if (!status?.failed) return { documents: [], next: null };
-    return get<Page>(at(workspace, "/documents", { failed: true, limit: 100 }));
-  }, [workspace, status?.failed, status?.generation]);
-  if (!found?.documents.length) return <Problem error={error} />;
-  return (
-    <details class="small failures" open={found.documents.length < 4}>
-      <summary>{t("Passages of these documents failed")}</summary>
-      <ul class="facts">
-        {found.documents.map((row) => (
-          <li key={row.name}>
-            <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || row.name}</a>
-            {row.failures!.map((one, n) => (
-              <span key={n} class="wrong">
-                {t("failed passages: {n}", { n: one.passages })}: <Words text={translateMessage(one.reason)} />
-              </span>
-            ))}
-          </li>
-        ))}
-      </ul>
-      {found.next !== null && <p class="soft">{t("and more")}</p>}
-    </details>
-  );
-}
-
-/** What to say of calls that the estimate did not have. */
-export function explainCalls(planned: number | null, calls: number): string {
-  if (planned === null || calls <= planned * 1.1 + 1) return "";
-  return t("The estimate was {n} calls: replies that could not be used were asked for again.", { n: planned.toLocaleString() });
-}
-
-function Outcome({ job, planned }: { job: Job; planned: number | null }) {
-  const { result } = job;
-  if (job.state !== "done") return <p class="wrong"><Words text={job.state === "failed" ? translateMessage(job.error) : t("Cancelled. The files still wait.")} /></p>;
-  return (
-    <div role="status">
-      <p>
-        <b>{t("Built: {a} added, {b} updated, {c} unchanged.", { a: result.added, b: result.updated, c: result.unchanged })}</b>{" "}
-        <span class="soft small">{formatCost(result.usage)}</span>
-      </p>
-      {explainCalls(planned, result.usage.calls) && <p class="small soft">{explainCalls(planned, result.usage.calls)}</p>}
-      <SkippedList skipped={result.skipped} />
     </div>
   );
 }

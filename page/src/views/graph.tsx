@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { countTypes, GraphCanvas, type ColourBy, type Overview, type OverviewNode } from "../graph/canvas";
-import { toHits, useEntities } from "../entities";
+import { nameRelation, toHits, useEntities, type SharedFact } from "../entities";
 import { colourOf } from "../graph/colours";
 import { Find } from "../find";
 import { t, tn } from "../i18n";
@@ -78,9 +78,12 @@ export function GraphView() {
     if (entities[0]) await expand(entities[0]);
     else toast(t("No entity has this name."));
   };
-  const showPath = (keys: Entity[], facts: { key: number }[]) => {
+  const nameLines = (entity: Entity, neighbours: Neighbour[]) =>
+    canvas.current?.nameLines(entity.key, new Map(neighbours.flatMap((one) => (one.facts[0] ? [[one.key, nameRelation(one.facts[0], entity, one)]] : []))));
+  const showPath = (keys: Entity[], facts: SharedFact[]) => {
     const edges = facts.map((fact, n): [number, number, number] => [keys[n]!.key, keys[n + 1]!.key, fact.key]);
     canvas.current?.add(keys[0]!.key, keys.map((one) => toNode(one, one.chunks)), edges);
+    facts.forEach((fact, n) => canvas.current?.nameLines(keys[n]!.key, new Map([[keys[n + 1]!.key, nameRelation(fact, keys[n]!, keys[n + 1]!)]])));
     canvas.current?.select(null);
     canvas.current?.lightPath(keys.map((one) => one.key));
   };
@@ -134,7 +137,7 @@ export function GraphView() {
         )}
         {broken && <p class="problem">{broken === "WebGL" ? t("This browser has no WebGL, so nothing is drawn; the lists hold the same.") : broken}</p>}
         <PathForm onPath={showPath} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} />
-        <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} onRead={setReading} onClear={leave} onChanged={() => (leave(), reload())} />
+        <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} onRead={setReading} onClear={leave} onChanged={() => (leave(), reload())} onLines={nameLines} />
       </section>
       {reading && <Reader place={reading} onClose={() => setReading(null)} />}
     </div>

@@ -38,6 +38,8 @@ interface Props {
   onRead: (place: Citation) => void;
   onClear: () => void;
   onChanged: () => void;
+  /** What the lines of an entity say, as far as the list tells it. */
+  onLines: (entity: Entity, neighbours: Neighbour[]) => void;
 }
 
 export function Inspect(props: Props) {
@@ -119,11 +121,12 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
 
 const FACTS = 50; // of an entity that are listed at first
 
-function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrected }: Props & { id: number; onCorrected: () => void }) {
+function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrected, onLines }: Props & { id: number; onCorrected: () => void }) {
   const { workspace } = useShared();
   const [entity, error] = useLoad(() => get<Detail>(at(workspace, `/entities/${id}`)), [id, workspace]);
   const [near] = useLoad(() => get<{ neighbours: Neighbour[] }>(at(workspace, `/entities/${id}/neighbours`, { limit: 30 })), [id, workspace]);
   const [most, setMost] = useState(FACTS);
+  useEffect(() => void (near && entity && onLines({ ...entity, key: id }, near.neighbours)), [near, entity]);
   if (!entity) return <Problem error={error} />;
   return (
     <>
@@ -274,7 +277,7 @@ interface PathFound {
   more: SharedFact[][];
 }
 interface PathProps {
-  onPath: (entities: Entity[], facts: { key: number }[]) => void;
+  onPath: (entities: Entity[], facts: SharedFact[]) => void;
   onFact: (key: number) => void;
   onPair: (one: number, other: number) => void;
 }

@@ -58,19 +58,45 @@ const flatten = (value: unknown): string =>
       ? Object.values(value).map(flatten).join(" – ")
       : String(value);
 
+const SCORE = String.raw`-?\d\.\d\d`;
+// What a method reckons with, such as “by together 1.00, hops 0.50”: names of measures, each with its value.
+const SCORES = new RegExp(String.raw`(?:^${SCORE})?\s*(?:\bby )?(?:(?:^|\b)[a-z][a-z ]* ${SCORE}(?:, |$)){2,}`, "g");
+const COUNTS: Record<string, [string, string]> = {
+  chunks: ["1 passage", "{n} passages"],
+  entities: ["1 entity", "{n} entities"],
+  facts: ["1 fact", "{n} facts"],
+  paths: ["1 path", "{n} paths"],
+  communities: ["1 community", "{n} communities"],
+};
+/** What a step says, without the measures of its method; “chunks=8 facts=0” in words. */
+export function sayPlainly(text: string): string {
+  const counts = [...text.matchAll(/(\w+)=(\d+)/g)];
+  if (counts.length && counts.map((one) => one[0]).join(" ") === text) {
+    const found = counts.flatMap(([, name = "", n]) => (Number(n) && name in COUNTS ? [tn(Number(n), ...COUNTS[name]!)] : []));
+    return found.join(", ") || "nothing";
+  }
+  return text
+    .replace(SCORES, "")
+    .replace(new RegExp(String.raw`\s*\(${SCORE}\)`, "g"), "")
+    .replace(new RegExp(String.raw`\(${SCORE}, `, "g"), "(");
+}
+
 export function Reasoning(props: { steps: ShownStep[]; question: string; answer: Answer | null; onRead: (doc: string) => void }) {
   const { steps, question, answer, onRead } = props;
   return (
     <>
-      <Level branches={nest(steps).filter((one) => !isDetail(one))} above={question} onRead={onRead} />
+      <Level branches={dropInner(nest(steps))} above={question} onRead={onRead} />
       {answer && <Conclusion answer={answer} />}
     </>
   );
 }
 
-const DETAILS = ["signals", "copies", "link", "spread", "tidy question", "keep linked", "show evidence"];
-/** What only who knows the method wants to see: parts of a search, weights, sizes. */
-const isDetail = ({ step }: Branch): boolean => step.step.includes("(") || DETAILS.includes(step.step);
+/** Leaves what is told of the question: no calls of code within a search, and no step that only reckoned. */
+export function dropInner(branches: Branch[]): Branch[] {
+  const told = ({ step, below }: Branch) => !step.step.includes("(") && (below.length > 0 || step.open || !step.output || sayPlainly(step.output) !== "");
+  const inSearch = (step: ShownStep) => Boolean(step.docs?.length);
+  return branches.filter(told).map((one) => ({ ...one, below: inSearch(one.step) ? [] : dropInner(one.below) }));
+}
 
 interface LevelProps {
   branches: Branch[];
@@ -82,18 +108,11 @@ function Level({ branches, above, onRead }: LevelProps) {
     <ul class="reasoning">
       {branches.map((branch, n) => {
         const asked = branch.step.input || above;
-        const parts = branch.below.filter(isDetail);
-        const others = branch.below.filter((one) => !isDetail(one));
+        const others = branch.below;
         const deep = !branch.step.open && branch.step.depth > 0;
         return (
-          <li key={n} class={branch.step.open ? "open" : ""}>
+          <li key={n} class={branch.step.open ? "open" : undefined}>
             <Line step={branch.step} above={above} onRead={onRead} />
-            {parts.length > 0 && (
-              <details class="small">
-                <summary>{tn(parts.length, "1 detail", "{n} details")}</summary>
-                <Level branches={parts} above={asked} onRead={onRead} />
-              </details>
-            )}
             {others.length > 0 && deep && (
               <details class="small">
                 <summary>{tn(others.length, "1 step", "{n} steps")}</summary>
@@ -109,9 +128,9 @@ function Level({ branches, above, onRead }: LevelProps) {
 }
 
 function Line({ step, above, onRead }: { step: ShownStep; above: string; onRead: (doc: string) => void }) {
-  const verdict = isDetail({ step, below: [] }) ? null : judgeStep(step);
+  const verdict = judgeStep(step);
   const docs = step.docs ?? [];
-  const lines = readReply(step.output ?? "");
+  const lines = readReply(sayPlainly(step.output ?? ""));
   return (
     <div class="step">
       <div class="step-head">

@@ -35,7 +35,6 @@ export function SettingsView() {
                 ["Embedder", status.embedder],
                 ["Size on disk", formatBytes(status.bytes)],
                 ["Money spent", formatMoney(status.spent)],
-                ["Generation", String(status.generation)],
               ] as const
             ).map(([name, value]) => (
               <div key={name}>

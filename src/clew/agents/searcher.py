@@ -7,11 +7,13 @@ from pydantic import Field
 
 from clew.agents.base import Answer, Mode, run_concurrently
 from clew.agents.evidence import EVERYTHING, EvidencePage, show_evidence
+from clew.agents.tables import describe_tables
 from clew.agents.tools import Toolbox
 from clew.agents.writing import AnswerListener, Written, ask_to_write, finish, mode_rules
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.llm.tools import ToolCall
+from clew.types import Evidence
 
 
 class Turn(Written, title="Turn"):
@@ -43,7 +45,8 @@ class Searcher:
 
     async def __call__(self, ctx: Context, tools: Toolbox, mode: Mode, /) -> Answer:
         """Answer the question; raises ModelError or BudgetExceeded where the model cannot go on."""
-        page = await show_evidence(ctx, await tools.search(ctx.question))
+        found = await tools.search(ctx.question)
+        page = (await show_evidence(ctx, found)).merge(await show_tables(ctx, found))
         calls = [format_call(ToolCall(tool="search", arguments={"query": ctx.question}))]
         listener = AnswerListener(ctx)
         for left in range(self.rounds, -1, -1):
@@ -74,7 +77,13 @@ async def run_tools(ctx: Context, tools: Toolbox, wanted: Sequence[ToolCall]) ->
     for one, evidence in zip(wanted, found, strict=True):
         layout = None if one.tool == "search" and not evidence.findings else EVERYTHING
         page = page.merge(await show_evidence(ctx, evidence, layout))
+        page = page.merge(await show_tables(ctx, evidence))
     return page
+
+
+async def show_tables(ctx: Context, found: Evidence) -> EvidencePage:
+    """Describe the tables of the documents that were found, so that they can be asked by SQL."""
+    return await show_evidence(ctx, await describe_tables(ctx, found), EVERYTHING)
 
 
 def format_call(call: ToolCall) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from clew.agents.calculate import compute
 from clew.agents.hints import add_hints
+from clew.agents.tables import query_tables
 from clew.context import Context
 from clew.errors import ConfigError, InputError, StoreError
 from clew.graph.paths import find_short_paths
@@ -223,6 +224,14 @@ async def read(tools: Toolbox, document: str, start: int = 0, end: int | None = 
     return Evidence((Passage(f"{held.id}:{begin}", document, held.title, 1.0, text, begin, stop),))
 
 
+async def sql(tools: Toolbox, query: str) -> Evidence:
+    """Query tables of the documents by one SQLite SELECT; they are described when they are found.
+
+    Select `row` as well, or group_concat(row), so that the rows can be cited.
+    """
+    return await query_tables(tools.ctx, query)
+
+
 async def calculate(tools: Toolbox, expression: str) -> Evidence:
     """Compute numbers and dates: + - * / **, <, min, max, sum, mean, round, days and years.
 
@@ -234,7 +243,7 @@ async def calculate(tools: Toolbox, expression: str) -> Evidence:
 _MAX_READ_CHARS = 6000
 TOOLS: dict[str, Tool] = {
     tool.__name__: tool
-    for tool in (search, facts, entity, neighbours, paths, communities, read, calculate)
+    for tool in (search, facts, entity, neighbours, paths, communities, read, sql, calculate)
 }
 
 

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from clew.errors import suggest
-from clew.version import __version__
+from clew.version import __version__, explain_missing
 
 # Importing every module takes longer than most commands run, so their help texts are listed here.
 COMMANDS_BY_MODULE = {
@@ -246,12 +246,19 @@ def clew(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a package that an extra would have brought is one sentence."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # None if closed, another type under a test
             _allow_any_text(stream)
     warnings.formatwarning = lambda message, *_: f"Warning: {message}\n"  # no line of our code
-    app()
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        missing = explain_missing(error.name)
+        if not missing or "--debug" in sys.argv:
+            raise
+        typer.echo(f"error: {missing}", err=True)
+        sys.exit(1)
 
 
 def _allow_any_text(stream: TextIOWrapper) -> None:

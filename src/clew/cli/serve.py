@@ -22,7 +22,7 @@ from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders, is_workspace_name, keep_to_owner
 from clew.serve.core.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
 from clew.serve.core.workspaces import OpenKb, open_knowledge_base
-from clew.version import pip_install_command
+from clew.version import explain_missing
 
 RootOption = Annotated[
     Path | None,
@@ -75,7 +75,6 @@ async def serve_(
     ] = False,
 ) -> None:
     """Serve knowledge bases over HTTP: a page, a REST API, and one that OpenAI's clients speak."""
-    _require_extra("serve", "fastapi", "uvicorn")
     keep_to_owner()
     open_kb = open_knowledge_base if shards is None else _open_spread(shards, on)
     if shards is not None and (workers or ctx.settings.serve.workers) == 1:
@@ -97,8 +96,7 @@ async def mcp_(
     port: PortOption = None,
 ) -> None:
     """Serve tools for agents by the Model Context Protocol, over stdio or HTTP."""
-    _require_extra("mcp", "mcp")
-    _require_extra("serve", "fastapi", "uvicorn")
+    _require("mcp")
     keep_to_owner()
     if http:
         async with _open_folders(ctx, root) as folders:
@@ -147,7 +145,7 @@ def _open_spread(count: int, on: str) -> OpenKb:
     """Open knowledge bases whose vectors, words and walks are on shards of a cluster."""
     if on != "auto" and not on.startswith("ray://"):
         raise ConfigError(f"--on {on!r} is unknown; use auto or ray://HOST:PORT")
-    _require_extra("cluster", "ray")
+    _require("ray")
     from clew.cluster.ray_shards import OpenSpread
 
     return OpenSpread(count, None if on == "auto" else on)
@@ -162,10 +160,10 @@ async def _connect_to_ray(on: str) -> None:
     err.print("the shards are made for the first question, which may wait for half a minute")
 
 
-def _require_extra(extra: str, *modules: str) -> None:
-    missing = [name for name in modules if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"{missing[0]} is not installed; run `{pip_install_command(extra)}`")
+def _require(module: str) -> None:
+    """Raise for a package that else only the first request would miss."""
+    if find_spec(module) is None:
+        raise ConfigError(explain_missing(module))
 
 
 @asynccontextmanager

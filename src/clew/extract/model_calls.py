@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -114,7 +114,7 @@ class ChunkAsker:
         """The language of the prompts."""
         return prompt_language(self.chunk.text)
 
-    async def __call__(self, prompt: Prompt[Out], **more: str) -> Out:
+    async def __call__(self, prompt: Prompt[Out], **more: Any) -> Out:
         """Send one prompt about the chunk."""
         like = Request(max_tokens=self.max_tokens, text=self.chunk.text)
         answer = await prompt.ask_detailed(

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from clew.llm.parse import lenient
-
 _NAME_KEYS = ("name", "entity", "entity_name", "id", "text")
 _HEAD_KEYS = ("head", "subject", "source", "from")
 _RELATION_KEYS = ("relation", "predicate", "relationship", "type", "label")
@@ -20,12 +18,10 @@ _TAIL_KEYS = ("tail", "object", "target", "to")
 # Every item of every answer passes these validators, and most are valid: that case comes first.
 
 
-@lenient()
 def _split_list(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
-@lenient(ge=0.0, le=1.0)
 def _to_fraction(value: Any) -> Any:
     """Coerce a weight to 0 to 1, also if given out of ten or in per cent."""
     if type(value) is float and 0.0 <= value <= 1.0:
@@ -41,14 +37,12 @@ def _to_fraction(value: Any) -> Any:
     return min(1.0, max(0.0, number))
 
 
-@lenient()
 def _to_text(value: Any) -> Any:
     if type(value) is str:
         return value
     return "" if value is None else _number_to_text(value)
 
 
-@lenient()
 def _number_to_text(value: Any) -> Any:
     """Convert a number to text: 1963 is a valid name."""
     if type(value) is str:
@@ -61,7 +55,6 @@ def _first_value(given: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((given[name] for name in names if name in given), None)
 
 
-@lenient()
 def _to_name(value: Any) -> Any:
     """Take the name of an entity that is given as an object."""
     return _number_to_text(_first_value(value, _NAME_KEYS) if isinstance(value, dict) else value)
@@ -88,7 +81,6 @@ class ExtractedEntity(BaseModel, title="Thing"):
 
     @model_validator(mode="before")
     @classmethod
-    @lenient()
     def _coerce(cls, given: Any) -> Any:
         if isinstance(given, str):
             return {"name": given}
@@ -106,7 +98,6 @@ class ExtractedTriple(BaseModel, title="Triple"):
 
     @model_validator(mode="before")
     @classmethod
-    @lenient()
     def _coerce(cls, given: Any) -> Any:
         if isinstance(given, list) and len(given) == 3:
             return dict(zip(("head", "relation", "tail"), given, strict=True))
@@ -132,7 +123,6 @@ class ExtractedGraph(BaseModel, title="Graph"):
 
     @model_validator(mode="before")
     @classmethod
-    @lenient()
     def _coerce(cls, given: Any) -> Any:
         if isinstance(given, dict) and "relations" not in given:
             others = _first_value(given, ("triples", "relationships", "edges", "facts"))

@@ -75,7 +75,14 @@ _BYTES_PER_TOKEN = 4
 _MAX_TOKEN_COUNT = 10**9  # larger counts of one call are implausible
 PARAMETER_ALIASES = {"max_tokens": "max_completion_tokens"}
 """New names of parameters whose usual name newer models reject."""
-OPTIONAL_PARAMETERS = ("temperature", "seed", "stop", "stream_options", "max_completion_tokens")
+OPTIONAL_PARAMETERS = (
+    "temperature",
+    "seed",
+    "stop",
+    "stream_options",
+    "max_completion_tokens",
+    "reasoning_effort",
+)
 
 
 @dataclass
@@ -88,8 +95,11 @@ class ParameterSupport:
         """Record a parameter the error names; true if the request is worth sending again."""
         if not isinstance(error, EndpointError) or error.status not in (400, 422):
             return False
+        if isinstance(error, ContextTooLong):  # it names a limit that is too high
+            return False
         for name in (*PARAMETER_ALIASES, *OPTIONAL_PARAMETERS):
-            if name in sent and name not in self.unsupported and f"'{name}'" in str(error):
+            word = name if name == "reasoning_effort" else f"'{name}'"  # no word of other errors
+            if name in sent and name not in self.unsupported and word in str(error):
                 self.unsupported.add(name)
                 return True
         return False

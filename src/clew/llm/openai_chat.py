@@ -43,7 +43,7 @@ class OpenAIChat:
     base_url: str = OPENAI_URL
     api_key: str = field(default="", repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Added to every request body, for example `{"reasoning_effort": "low"}`."""
+    """Added to every request body."""
     connect_timeout: float = 10.0
     read_timeout: float = 300.0
     max_body: int = 32 * 1024 * 1024
@@ -277,9 +277,8 @@ class SdkChat:
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request; parameters the endpoint rejects are dropped from then on."""
         while True:
-            body = self._parameters.adapt(
-                build_body(self.model, request, streaming=on_text is not None)
-            )
+            body = build_body(self.model, request, streaming=on_text is not None)
+            body = self._parameters.adapt(body | dict(self.extra))
             try:
                 with self._translate_errors():
                     reply = await self._complete(body, request, on_text)
@@ -295,7 +294,9 @@ class SdkChat:
         self, body: dict[str, Any], request: Request, on_text: TextCallback | None
     ) -> Reply:
         create = self._get_client().chat.completions.create
-        response = await create(**body, extra_body=dict(self.extra))
+        extra = {name: value for name, value in body.items() if name in self.extra}
+        known = {name: value for name, value in body.items() if name not in extra}
+        response = await create(**known, extra_body=extra)
         if on_text is None:
             parsed = response.model_dump()
             failure = error_from_body(parsed, {}, self.model, self.base_url)

@@ -57,12 +57,15 @@ def resolve_model(role: Role, settings: ModelSettings) -> ResolvedModel:
     base_url = role_settings.base_url or settings.base_url
     # An API key is only ever sent to the endpoint it was configured for.
     key = settings.api_key if base_url == settings.base_url else SecretStr("")
+    effort = role_settings.reasoning_effort
+    effort = settings.reasoning_effort if effort is None else effort
+    extra = settings.extra if role_settings.extra is None else role_settings.extra
     return ResolvedModel(
         model,
         base_url,
         (role_settings.api_key or key).get_secret_value(),
         role_settings.client or settings.client,
-        settings.extra if role_settings.extra is None else role_settings.extra,
+        {"reasoning_effort": effort} | extra if effort else extra,
         role_settings.shape_by or settings.shape_by,
         role_settings.window or (settings.window if not role_settings.model else None),
     )

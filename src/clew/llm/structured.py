@@ -5,13 +5,9 @@ one function, `json_object`, plain text. Only an endpoint's explicit refusal rul
 the life of the process; a reply that is not JSON is asked for once more, and teaches nothing.
 """
 
-import asyncio
-from asyncio import AbstractEventLoop, Lock
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic
-from weakref import WeakKeyDictionary
 
 from clew.errors import ParseError
 from clew.llm.chat import (
@@ -34,8 +30,6 @@ from clew.types import Usage
 
 TOOL_MODES: tuple[OutputMode, ...] = ("tools", "tools_auto")
 JSON_MODES: tuple[OutputMode | None, ...] = ("schema", "tool", "json", None)
-PROBE_WAIT_SECONDS = 20.0
-"""Seconds other calls wait while the first call probes what an endpoint supports."""
 QUOTED_REPLY_CHARS = 2000
 
 FORMAT_INSTRUCTION = {
@@ -74,23 +68,6 @@ class EndpointCapability:
 
     refused: set[OutputMode] = field(default_factory=set)
     proven: set[OutputMode | None] = field(default_factory=set)
-    _locks: WeakKeyDictionary[AbstractEventLoop, Lock] = field(
-        default_factory=WeakKeyDictionary, init=False, repr=False
-    )
-
-    @asynccontextmanager
-    async def exclusive_probe(self) -> AsyncIterator[None]:
-        """Let one call probe the modes while others wait for the result, for a limited time."""
-        lock = self._locks.setdefault(asyncio.get_running_loop(), Lock())
-        try:
-            await asyncio.wait_for(lock.acquire(), PROBE_WAIT_SECONDS)
-        except TimeoutError:
-            yield
-            return
-        try:
-            yield
-        finally:
-            lock.release()
 
     def supported(self, offers_tools: bool) -> list[OutputMode | None]:
         """The modes that have not been refused, best first; the last one is plain text."""
@@ -249,17 +226,7 @@ class _Exchange(Generic[Out]):
         return reply
 
     async def send_supported(self, capability: EndpointCapability) -> tuple[Request, Reply]:
-        """Send the question in the best mode known to work, or find one."""
-        offers_tools = bool(self.question.tools)
-        if capability.supported(offers_tools)[0] not in capability.proven:
-            async with capability.exclusive_probe():
-                if capability.supported(offers_tools)[0] not in capability.proven:
-                    return await self._probe(capability)
-        request = self.question.request_in(capability.supported(offers_tools)[0], proven=True)
-        return request, await self.send(request)
-
-    async def _probe(self, capability: EndpointCapability) -> tuple[Request, Reply]:
-        """Try the modes in order; one counts as refused only if a later one is answered."""
+        """Send in the best mode; one counts as refused only if a later one is answered."""
         refused: list[OutputMode] = []
         for mode in capability.supported(bool(self.question.tools)):
             request = self.question.request_in(mode, proven=mode in capability.proven)

@@ -27,6 +27,7 @@ from clew.serve.routes import (
     overview,
     pages,
     questions,
+    responses,
 )
 from clew.version import __version__
 
@@ -45,6 +46,7 @@ _ROUTERS = (
     graph.router,
     overview.router,
     openai.router,
+    responses.router,
     ollama.router,
 )
 

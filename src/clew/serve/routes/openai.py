@@ -3,7 +3,7 @@
 import base64
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
@@ -117,13 +117,13 @@ async def chat(request: Request, body: ChatRequest) -> Response:
     asked = read_messages([(message.role, message.text()) for message in body.messages])
     if body.stream:
         chosen.access.server.remaining_budget(chosen.access.key)
-        return stream_events(_stream_chat(chosen, asked, body, _address(request)))
+        return stream_events(_stream_chat(chosen, asked, body, find_address(request)))
     reply = await complete_reply(chosen, asked, body.limits())
     message = {
         "role": "assistant",
         "content": reply.text,
         "refusal": None,
-        "annotations": _add_address(reply.annotations, _address(request)),
+        "annotations": add_address(reply.annotations, find_address(request)),
     }
     choice = {
         "index": 0,
@@ -179,9 +179,9 @@ async def _stream_chat(
                     yield chunk({"reasoning_content": f"{item}\n"})
                     continue
                 usage = item.usage
-                for start in range(0, len(item.text), _PIECE):
-                    yield chunk({"content": item.text[start : start + _PIECE]})
-                cited = _add_address(item.annotations, address)
+                for piece in cut_pieces(item.text):
+                    yield chunk({"content": piece})
+                cited = add_address(item.annotations, address)
                 yield chunk({"annotations": cited}, item.finish_reason)
     except Exception as error:  # noqa: BLE001  (the status is sent: the error becomes an event)
         yield ServerEvent(describe_error(error).to_json("/v1/"))
@@ -191,7 +191,13 @@ async def _stream_chat(
     yield ServerEvent("[DONE]")
 
 
-def _address(request: Request) -> str:
+def cut_pieces(text: str) -> Iterator[str]:
+    """Yield a text in the pieces that a stream sends."""
+    for start in range(0, len(text), _PIECE):
+        yield text[start : start + _PIECE]
+
+
+def find_address(request: Request) -> str:
     """Return the address under which the caller reached this server; a proxy says if by TLS."""
     here = request.base_url
     if request.headers.get("x-forwarded-proto") == "https":
@@ -199,7 +205,8 @@ def _address(request: Request) -> str:
     return str(here)
 
 
-def _add_address(annotations: list[dict[str, Any]], address: str) -> list[dict[str, Any]]:
+def add_address(annotations: list[dict[str, Any]], address: str) -> list[dict[str, Any]]:
+    """Return annotations whose places on the server's page have its address."""
     places = [one["url_citation"] for one in annotations]
     return [
         {"type": "url_citation", "url_citation": {**place, "url": address + place["url"]}}

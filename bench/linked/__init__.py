@@ -1,1 +1,0 @@
-"""Two small corpora with questions over two linked things, two halves, and what is not said."""

@@ -28,7 +28,7 @@ PAGES = {
     "Hallowmere": "Hallowmere is a fishing town on the Grey Coast.",
 }
 # GraphSearch: plan, two waves of reading, draft, verify, expand, read, draft, verify, answer.
-SERIAL_CALLS = {"reader": 1, "graphsearch": 10, "youtu": 7, "rograg": 4, "graph-r1": 3, "react": 3}
+SERIAL_CALLS = {"reader": 1, "graphsearch": 10, "youtu": 7, "rograg": 6, "graph-r1": 3, "react": 3}
 
 
 def reading_reply(message: str) -> dict[str, Any]:
@@ -77,20 +77,31 @@ def build_script() -> AgentScript:
             ],
             "logic": {
                 "steps": [
-                    {"op": "retrieve", "args": ["Marrow Bridge", "designer"]},
-                    {"op": "retrieve", "args": ["#1", "birthplace"]},
+                    {"op": "retrieve", "args": ["Marrow Bridge", "designer", "?"]},
+                    {"op": "retrieve", "args": ["#1", "birthplace", "?"]},
                 ]
             },
-            "sufficient": {"sufficient": True},
+            "read_values": lambda message: {
+                "values": [{"text": reading_reply(message)["answer"], "items": [1]}]
+            },
+            "check_argument": {"sufficient": True},
             "graph_r1": [
                 "<think>a</think><query>Who designed Marrow Bridge?</query>",
                 "<think>b</think><query>Where was Ilse Brandvik born?</query>",
                 "<think>c</think><answer>Hallowmere</answer>",
             ],
             "react": [
-                {"thought": "", "action": "search", "input": "Who designed Marrow Bridge?"},
-                {"thought": "", "action": "search", "input": "Where was Ilse Brandvik born?"},
-                {"thought": "", "action": "finish", "input": "Hallowmere"},
+                {
+                    "wants": [
+                        {"tool": "search", "arguments": {"query": "Who designed Marrow Bridge?"}}
+                    ]
+                },
+                {
+                    "wants": [
+                        {"tool": "search", "arguments": {"query": "Where was Ilse Brandvik born?"}}
+                    ]
+                },
+                {"enough": True, "answer": "In Hallowmere.", "short": "Hallowmere"},
             ],
         }
     )

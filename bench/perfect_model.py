@@ -116,7 +116,8 @@ def reply_to(name: str, asked: str, gold: str, found: Sequence[Quotation]) -> di
     known = gold if found else ""
     first = found[0] if found else Quotation()
     quoted = [{"text": one.text, "source": one.source} for one in found]
-    act = {"action": "finish", "input": gold} if found else {"action": "search", "input": asked}
+    search = {"wants": [{"tool": "search", "arguments": {"query": asked}}]}
+    act = {"enough": True, "answer": first.text, "short": gold} if found else search
     step = {"action": "answer", "text": gold} if found else {"action": "query", "text": asked}
     reading = {"quote": first.text, "source": first.source, "answer": known or "unknown"}
     replies: dict[str, dict[str, Any]] = {
@@ -130,12 +131,12 @@ def reply_to(name: str, asked: str, gold: str, found: Sequence[Quotation]) -> di
         "relations": {"facts": []},
         "involved": {"parts": [{"question": asked}]},
         "logic": {"steps": []},
-        "sufficient": {"sufficient": bool(found), "missing": ""},
+        "check_argument": {"sufficient": bool(found), "missing": ""},
         "enough_paths": {"enough": bool(found)},
         "intent": {"intent": "question", "topic": "documents"},
-        "react": {"thought": first.text, **act},
+        "react": {"reasoning": first.text, **act},
         "reflect": {"thought": first.text, **step},
-        "next_thought": {"sentence": first.text, "answer": known},
+        "next_thought": {"sentence": first.text, "done": bool(found)},
         "keywords": {"names": [], "topics": []},
     }
     sentences = [{"text": one.text, "sources": [one.source]} for one in found]

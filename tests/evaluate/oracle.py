@@ -196,7 +196,7 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
         return _reply(name, [], parts[0])
     if known is None or not known.short:
         return _reply(name, [], "unknown", enough=False)
-    return _reply(name, known.says, known.short)
+    return _reply(name, known.says or [known.short], known.short)
 
 
 PLANNING = ("decompose", "involved", "relations", "logic")
@@ -217,7 +217,7 @@ def _plan(name: str, questions: Sequence[str]) -> dict[str, Any]:
         return {"facts": [dict(zip(keys, fact, strict=True)) for fact in facts]}
     if name == "logic":
         steps = LOGIC.get(tuple(questions), [("it", questions[-1])])
-        return {"steps": [{"op": "retrieve", "args": [*step]} for step in steps]}
+        return {"steps": [{"op": "retrieve", "args": [*step, "?"]} for step in steps]}
     if name == "decompose":
         return {"questions": [*questions]}
     return {"parts": [{"question": question} for question in questions]}
@@ -236,21 +236,20 @@ def wrong(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def _reply(name: str, says: Sequence[str], short: str, *, enough: bool = True) -> str:
-    sentences = [{"text": text, "sources": [1, 2, 3, 4, 5]} for text in says]
+    text = " ".join(says)
     replies: dict[str, Any] = {
         **dict.fromkeys(READING, {"quote": "".join(says[-1:]), "source": 1, "answer": short}),
         "know": {"answer": " ".join(says) or short, "short": short},
-        "react": {"thought": "", "action": "finish", "input": short},
-        "next_thought": {"sentence": "", "answer": short},
+        "next_thought": {"sentence": " ".join(says), "done": True},
         "reflect": {"action": "answer", "text": short},
-        "sufficient": {"sufficient": enough},
+        "check_argument": {"sufficient": enough},
+        "check_result": {"sufficient": enough},
+        "read_values": {"values": [{"text": short, "items": [1, 2, 3]}] if enough else []},
         "graph_r1": f"<think>known</think><answer>{short}</answer>",
     }
     noted = {"text": " ".join(says), "score": 100, "reports": [1, 2, 3, 4, 5]}
     replies["map_reports"] = {"points": [noted] if enough else []}
-    if name == "reduce_points":
-        sentences = [{"text": text, "points": [1]} for text in says]
-    usual = {"enough": enough, "sentences": sentences, "short": short if enough else ""}
+    usual = {"enough": enough, "answer": text if enough else "", "short": short if enough else ""}
     reply = replies.get(name, usual)
     return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 

@@ -72,7 +72,7 @@ def test_what_was_trained_is_what_is_served(run) -> None:
     assert served.agent == GraphR1(turns=2, top_k=3, brief=True, step=64, unaided=True, **older)
     newer = resolve_recipe("graph-r1").with_trained_model(replace(HOW, show="fused"), "graph-r1")
     assert newer.agent.show == "fused"  # type: ignore[attr-defined]
-    assert served.note == "" and served.with_top_k(9).agent.top_k == 9  # type: ignore[attr-defined]
+    assert served.note == ""
     other = resolve_recipe("graph-r1+bm25").with_trained_model(HOW, "graph-r1+bm25")
     assert "trained with --recipe graph-r1" in other.note
     assert resolve_recipe("naive").with_trained_model(HOW, "naive") == resolve_recipe("naive")

@@ -1,7 +1,7 @@
 """The ingestion pipeline: documents → chunks → extractions → vectors → one write.
 
-Extraction and embedding, which cost time or money, happen before the write and are cached by
-content, so a killed run that is restarted repeats nothing; the write is one transaction.
+Extraction and embedding, which cost time or money, happen before the write and are saved as they
+are made, so a killed run that is restarted goes on from there; the write is one transaction.
 """
 
 import asyncio
@@ -132,6 +132,8 @@ class IngestPipeline:
     """Computes the parts of a derivation."""
     memory: int | None = None
     """Bytes that the documents of one write may take, with what is found in them."""
+    after_write: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Called when what was extracted is written."""
 
     async def add(self, found: AsyncIterator[ReadItem]) -> AddResult:
         """Add new and changed documents; unchanged ones cost nothing."""
@@ -239,6 +241,7 @@ class IngestPipeline:
             if writer is not None:  # its additions are lost, but extractions are cached
                 additions, _ = await self._extract_and_embed(documents)
             await store.write(_make_change(additions), self._derive)
+        self.after_write()
         self.progress("write", 1, 1)
         return done
 

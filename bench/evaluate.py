@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench.machine import print_result
-from clew.agents.core.types import Results
+from clew.agents.base import Results
 from clew.config import Settings
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase

@@ -42,7 +42,7 @@ from bench.query_scorer.divided import (
     read_meaning,
 )
 from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic, load_shipped_models
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError

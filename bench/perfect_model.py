@@ -20,7 +20,7 @@ from typing import Any
 from bench.machine import print_result, require_path
 from clew.agents.ask import AskOptions
 from clew.agents.citing.support import contains_answer, measure_overlap
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import ROLES, ModelSettings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError

@@ -18,7 +18,7 @@ from bench.documents.scoring import (
     summarize,
 )
 
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.engine import KnowledgeBase
 from clew.text.unicode import digest
 from clew.types import Citation, Document, Evidence, Passage

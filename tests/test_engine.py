@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.core.types import Mode
+from clew.agents.base import Mode
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, EmbedderMismatch, InputError, StoreError

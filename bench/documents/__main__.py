@@ -33,7 +33,7 @@ from bench.documents.scoring import (
     summarize,
 )
 from bench.machine import print_result
-from clew.agents.core.types import Mode
+from clew.agents.base import Mode
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import read_jsonl
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.types import Passage
 
 _LABEL = re.compile(r"\| [^|:\n]{1,60}: ")  # of a value in a row, as readers write tables

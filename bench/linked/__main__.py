@@ -20,7 +20,7 @@ from typing import Any
 
 import clew
 from bench.machine import print_result, read_jsonl
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 
 FOLDER = Path(__file__).parent
 TOLD = 0.5

@@ -7,7 +7,7 @@ from typing import Any
 
 from clew import sync
 from clew.agents.ask import DEFAULT_OPTIONS, AskOptions
-from clew.agents.core.types import Answer, Mode, Results
+from clew.agents.base import Answer, Mode, Results
 from clew.arguments import check_text_pairs
 from clew.builder import ignore_progress
 from clew.config import Settings, load_settings

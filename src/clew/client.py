@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import quote, urlencode, urlsplit
 
 from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, stream_answer
-from clew.agents.core.types import Answer, Mode, Results
+from clew.agents.base import Answer, Mode, Results
 from clew.arguments import check_text_pairs, list_arguments
 from clew.builder import ignore_progress
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted, TraceStep

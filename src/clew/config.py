@@ -178,6 +178,10 @@ class AnswerSettings(_Section):
 
     confidence: float = Field(default=0.5, ge=0, le=1)
     """The least confidence of an answer; below it the question is refused."""
+    hints: bool = False
+    """Show the model what the span reader guesses, marked as such."""
+    verify: bool = False
+    """Ask the model whether the quotes entail its answer: one more call, and a surer confidence."""
 
 
 class ChunkSettings(_Section):

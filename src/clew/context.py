@@ -1,6 +1,6 @@
 """Per-question context: knowledge base, models, budget, cached vectors and trace."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.config import Role
-from clew.errors import ConfigError
+from clew.errors import ConfigError, ParseError
 from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
 from clew.index.view import View
@@ -19,17 +19,21 @@ from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, check_same_dim, measure_known
-from clew.llm.fit_prompt import WindowedChat
+from clew.llm.fit_prompt import PromptInput, WindowedChat
+from clew.llm.parse import Out
+from clew.llm.prompt import Prompt
 from clew.llm.rerank import Reranker
+from clew.llm.tools import ToolSpec
 from clew.llm.wrappers import UsageMeter
 from clew.models import Models
 from clew.reader.span_reader import ReadSpan
-from clew.store.protocol import KeyValueStore, Snapshot
+from clew.store.protocol import DocumentSource, KeyValueStore, Snapshot
 from clew.text.word_forms import question_language
 from clew.types import Kind, Route, Usage
 from clew.version import pip_install_command
 
 MAX_COMPARED = 2000  # of very many elements, those compared with a vector at once
+_MAX_SHOWN = 400  # characters of a reply in the trace
 _MAX_CACHED_COSINES = 8  # query vectors whose cosines with all elements are cached per question
 
 
@@ -174,6 +178,8 @@ class Context:
     models: Models | None = None
     key_values: KeyValueStore | None = None
     """Key-value store of the knowledge base, for example for community summaries."""
+    sources: Callable[[Collection[str]], Awaitable[Mapping[str, DocumentSource]]] | None = None
+    """Looks documents up by the names they were added under."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     budget: UsageBudget = field(default_factory=UsageBudget)
@@ -188,10 +194,8 @@ class Context:
     """Reads answers as spans; None where its weights or packages are missing."""
     scorer: QueryJudge | None = None
     """Compares questions with queries and paths; None where its weights are missing."""
-    spans_read: dict[tuple[str, str, str], tuple[ReadSpan, ...]] = field(default_factory=dict)
-    """What the reader found for a question in a passage, by its id and this text of it."""
-    answers_judged: dict[tuple[str, str], float] = field(default_factory=dict)
-    """What the scorer said of an answer in its sentences, by the question and that text."""
+    hints: bool = False
+    """Whether what code reads or computes is shown to the model, marked as such."""
     layout: Layout = PASSAGES
     """What the recipe shows to the model."""
     modality: Modality = "all"
@@ -233,14 +237,58 @@ class Context:
         chat = WindowedChat(chat, partial(self.models.prompt_room, role), self.note_cut)
         return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
 
+    @property
+    def has_model(self) -> bool:
+        """Whether any model may plan or answer."""
+        return self.has("plan") or self.has("answer")
+
+    def model(self, role: Role) -> Chat:
+        """The model of this role, or the other of the two that answer; ConfigError without any."""
+        chat = self.chat(role) or self.chat("answer") or self.chat("plan")
+        if chat is None:
+            raise ConfigError("no model is configured: set CLEW_MODEL, or model under [models]")
+        return chat
+
+    async def ask(
+        self,
+        prompt: Prompt[Out],
+        /,
+        *,
+        role: Role = "plan",
+        step: str = "",
+        tools: Sequence[ToolSpec] = (),
+        otherwise: Out | None = None,
+        wrap: Callable[[Chat], Chat] | None = None,
+        **inputs: PromptInput,
+    ) -> Out:
+        """Ask a model as one traced step; `wrap` goes around the chat, for example to stream.
+
+        Raises ModelError where the model fails. A reply that cannot be read is a ParseError, unless
+        `otherwise` says what to go on with.
+        """
+        async with self.step(step or prompt.name, self.question) as traced:
+            chat = traced.ctx.model(role)
+            try:
+                asked = wrap(chat) if wrap else chat
+                reply = await prompt.ask(asked, tools=tools, **inputs)
+            except ParseError as error:
+                traced.output = f"unusable reply: {error}"[:_MAX_SHOWN]
+                if otherwise is None:
+                    raise
+                return otherwise
+            traced.output = reply.model_dump_json(exclude_defaults=True)[:_MAX_SHOWN]
+            return reply
+
     def note_cut(self, what: str) -> None:
         """Note in the trace that a prompt was cut to the model's window."""
         self.trace.append(TraceStep("cut prompt", "the model's window is too small", what, 0.0))
 
     async def room(self, role: Role, reply: int = 0) -> int:
         """The tokens, as estimated, that a prompt of this role's model may have beside a reply."""
-        if self.models is None or not self.models.has(role):
+        if self.models is None or not self.has_model:
             return ASSUMED_WINDOW - reply
+        if not self.models.has(role):
+            role = "answer" if self.models.has("answer") else "plan"
         return (await self.models.prompt_room(role)).beside(reply)
 
     def with_question(self, question: str) -> "Context":

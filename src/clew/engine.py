@@ -1,7 +1,7 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from clew.adapters import adapt_embedder, attach_tuning
 from clew.agents.ask import (
     DEFAULT_OPTIONS,
     AnswerStream,
+    Asking,
     AskOptions,
     answer_with,
     check_question,
@@ -20,10 +21,8 @@ from clew.agents.ask import (
     place_in_files,
     stream_answer,
 )
-from clew.agents.core.scratchpad import drop_duplicate_hits
-from clew.agents.core.types import Answer, Mode, Results
-from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
-from clew.agents.tables.rows import save_tables
+from clew.agents.base import Answer, Mode, Results
+from clew.agents.tools import Toolbox
 from clew.arguments import list_arguments
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
@@ -66,12 +65,12 @@ from clew.retrieve.signals import run_recipe
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Counts, Snapshot, Store, make_removal
 from clew.stores.opening import open_located_store, read_backup_embedder, restore_backup
-from clew.types import Chunking, Found
+from clew.types import Chunking, Evidence
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
 
-_LEXICAL_RECIPE = "steps+keywords"  # used instead of the default when there is no embedder
+_LEXICAL_RECIPE = "keywords"  # used instead of the default when there is no embedder
 _COUNTED = ("documents", "chunks", "entities", "facts", "communities")
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
 
@@ -200,7 +199,6 @@ class KnowledgeBase:
             await self.models.record_spending()
             counts = await self.builder.embed_details(progress, recheck_long=True)
             added = replace(added, counts=counts or added.counts)
-        await save_tables(self.store)
         return added
 
     async def plan(
@@ -257,7 +255,6 @@ class KnowledgeBase:
         if (await self.store.get("manifest", [TABLES_KEY])).get(TABLES_KEY):
             await mark_tables_changed(self.store, *found)
         counts = await self.store.write(make_removal(found), derive_arrays)
-        await save_tables(self.store)
         counts = await self.builder.embed_details() or counts
         await erase_unused_vectors(self.store)
         return await self.builder.update_trees() or counts
@@ -341,7 +338,7 @@ class KnowledgeBase:
         cut, long = cut_question(question)
         name, reason = (recipe, "") if recipe else await self._choose_recipe()
         training = self.models.planner_training()
-        loaded = self._load_recipe(name).with_trained_model(training, name).with_top_k(k)
+        loaded = self._load_recipe(name).with_trained_model(training, name)
         if manner.limits.money is not None:
             self.models.check_prices(ANSWERING_ROLES)
         try:
@@ -350,12 +347,20 @@ class KnowledgeBase:
                     manner.apply_to(await self.context(snapshot, cut, loaded.retrieve.name)),
                     given_entities=tuple(entities),
                     on_event=manner.on_event,
+                    hints=self.settings.answer.hints,
+                    sources=self.store.sources,
                     layout=loaded.retrieve.layout.select(manner.evidence),
                     modality=manner.evidence,
                     prompts=[] if manner.record_prompts else None,
                 )
-                how = (mode, manner.threshold(self.settings.answer.confidence), manner.history)
-                given = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
+                how = self.settings.answer
+                asking = Asking(
+                    *(loaded.agent, loaded.retrieve, mode, manner.threshold(how.confidence)),
+                    history=manner.history,
+                    top_k=k,
+                    verify=how.verify,
+                )
+                given = await answer_with(ctx, asking)
                 answer = await place_in_files(given, snapshot, self.store)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
@@ -369,6 +374,17 @@ class KnowledgeBase:
             usage=ctx.meter.total,
             prompts=tuple(ctx.prompts or ()),
         )
+
+    @embed_on_first_use
+    async def use_tool(
+        self, name: str, arguments: Mapping[str, Any], *, recipe: str | None = None
+    ) -> Evidence:
+        """Call a tool that agents have; what is wrong with the arguments is said in a finding."""
+        loaded = self._load_recipe(recipe or self.settings.recipe)
+        async with self.store.snapshot() as snapshot:
+            ctx = await self.context(snapshot, "", loaded.retrieve.name)
+            ctx = replace(ctx, layout=loaded.retrieve.layout, sources=self.store.sources)
+            return await Toolbox(ctx, loaded.retrieve).call(name, arguments)
 
     async def _choose_recipe(self) -> tuple[str, str]:
         """The recipe for a question without one, and a note if it is not the configured one."""
@@ -410,22 +426,6 @@ class KnowledgeBase:
         return stream_answer(
             lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
         )
-
-    @embed_on_first_use
-    async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
-        """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
-        from clew.recipes.registry import recipe_with_gate
-
-        check_question(question, None)
-        async with self.store.snapshot() as snapshot:
-            name = recipe or recipe_with_gate(self.settings.recipe, self.recipes)
-            chain = self._load_recipe(name).retrieve
-            ctx = await self.context(snapshot, question, chain.name)
-            found = await chain(ctx, Found())
-            top = replace(
-                found, chunks=drop_duplicate_hits(found.chunks)[:GATE_PASSAGES], facts=(), paths=()
-            )
-            return await score_relevance(ctx, await fetch_evidence(ctx, top))
 
     async def _load_view(self, snapshot: Snapshot) -> View:
         """The snapshot's view, cached until the generation changes."""

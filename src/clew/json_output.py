@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.agents.core.types import Answer, Results
+from clew.agents.base import Answer, Results
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.types import Route
 

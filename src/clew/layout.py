@@ -3,19 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-EvidenceKind = Literal["entities", "facts", "paths", "communities", "passages"]
+EvidenceKind = Literal["entities", "facts", "paths", "communities", "passages", "findings"]
 Modality = Literal["text", "graph", "all"]
 """Which kinds are shown: passages only, everything but passages, or all of them."""
-EvidenceOrder = Literal["found", "question", "linked", "linked-first"]
-"""As the method ranks, by similarity to the question, or what is linked to what the question names:
-that alone, or before the rest."""
 
 ASSUMED_WINDOW = 8192
 """Tokens of context assumed for a model whose window is neither set nor reported."""
-DEFAULT_TOKENS = 3200
-"""Evidence of one prompt: with instructions and question at most 4,000 tokens."""
-PART_TOKENS = 1600
-"""Evidence for one sub-question."""
 MIN_TOKENS = 64
 """Evidence shown however small the window is."""
 
@@ -32,26 +25,16 @@ class Section:
     """Put the best item last: what stands next to the question is read best (PathRAG)."""
     scores: bool = False
     """Write each item's score beside it (Graph-R1)."""
-    order: EvidenceOrder = "found"
-    """How facts and paths are ordered."""
-    fresh: bool = False
-    """Leave out what a passage on the page says already."""
-    least: int = 0
-    """How many items are shown with `fresh` all the same, if there are that many."""
-    grouped: bool = False
-    """Write the chosen facts of one passage as one line, in the order of its text."""
     bare: bool = False
     """Also show entities that have neither a description nor attributes."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The sections of an evidence page and its total token budget."""
+    """The sections of an evidence page; without `total` it may fill what the window leaves."""
 
     sections: tuple[Section, ...] = (Section("passages", most=5),)
-    total: int = DEFAULT_TOKENS
-    part: int = PART_TOKENS
-    """Total for one sub-question of an agent."""
+    total: int | None = None
 
     @property
     def kinds(self) -> tuple[EvidenceKind, ...]:
@@ -76,20 +59,17 @@ class Layout:
         return replace(self, sections=_TEXT if modality == "text" else _GRAPH)
 
     def fit(self, tokens: int) -> "Layout":
-        """Return the layout scaled down, all budgets alike, so that the page fits `tokens`."""
+        """Return the layout with a total of at most `tokens`, its other budgets scaled with it."""
         tokens = max(tokens, MIN_TOKENS)
-        if self.total <= tokens:
+        asked = self.total or sum(section.tokens or 0 for section in self.sections)
+        if self.total is not None and self.total <= tokens:
             return self
-        share = tokens / self.total
+        share = min(1.0, tokens / asked) if asked else 1.0
         sections = tuple(
             s if s.tokens is None else replace(s, tokens=int(s.tokens * share))
             for s in self.sections
         )
-        return replace(self, sections=sections, total=tokens, part=min(self.part, tokens))
-
-    def for_part(self) -> "Layout":
-        """Return the layout of one sub-question's page."""
-        return self.fit(min(self.part, self.total))
+        return replace(self, sections=sections, total=tokens)
 
 
 _DEFAULT_PASSAGES = 5

@@ -357,6 +357,16 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """What a tool computed or read, as text; `by` names the tool, `sources` what it rests on."""
+
+    text: str
+    by: str
+    sources: tuple[Passage, ...] = ()
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What a recipe retrieved, as text, best first."""
 
@@ -365,6 +375,7 @@ class Evidence:
     facts: tuple[Statement, ...] = ()
     paths: tuple[Route, ...] = ()
     communities: tuple[Report, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def all_facts(self) -> tuple[Statement, ...]:

@@ -9,7 +9,7 @@ from test_every_agent import READING, Broken, good
 from test_graphsearch import named
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Mode
+from clew.agents.base import Mode
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError, ModelError
 from clew.llm.budget import UsageLimits

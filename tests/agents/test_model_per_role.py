@@ -10,7 +10,7 @@ from agent_asking import CONCLUDED, reads
 from test_every_agent import EVERY, ODD, good
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError

@@ -9,7 +9,7 @@ import pytest
 from in_process import clew
 from typer.testing import CliRunner
 
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.cli import chat as talking
 from clew.cli.app import app
 

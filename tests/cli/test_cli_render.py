@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.agents.logic.forms import Aggregate, Combine, Compare, Filter, Get, LogicPlan, Retrieve
 from clew.agents.logic.forms import Sort as Sorted
 from clew.cli.chat import StreamPrinter

@@ -24,7 +24,7 @@ from oracle import (
 )
 
 from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, UNSUPPORTED_MARK, all_translations
-from clew.agents.core.types import Mode
+from clew.agents.base import Mode
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question
 from clew.evaluate.metrics.registry import (

@@ -51,7 +51,7 @@ async def test_the_best_way_is_tried_first_and_kept():
     for _ in range(3):
         assert (await ask_structured(chat, QUESTION)).value.entities == ["Ada Lovelace"]
     assert modes(chat) == ["schema"] * 3
-    assert CAPABILITIES[chat.name].proven
+    assert CAPABILITIES[chat.name].proven == {"schema"}
 
 
 @pytest.mark.parametrize("status", [400, 422, 501])
@@ -89,8 +89,7 @@ async def test_a_failure_of_the_server_teaches_nothing():
     chat = ScriptedChat(lambda _: EndpointError("too long.", status=400))
     with pytest.raises(EndpointError, match="too long"):
         await ask_structured(chat, QUESTION)
-    assert not CAPABILITIES[chat.name].proven
-    assert CAPABILITIES[chat.name].level == 0
+    assert not CAPABILITIES[chat.name].proven | CAPABILITIES[chat.name].refused
 
 
 async def test_once_proven_a_refusal_is_an_error_and_no_descent():
@@ -102,14 +101,16 @@ async def test_once_proven_a_refusal_is_an_error_and_no_descent():
     assert modes(chat) == ["schema"] * 3
 
 
-async def test_an_echoed_schema_leads_down_and_is_remembered():
+async def test_an_echoed_schema_is_answered_with_an_example_and_rules_nothing_out():
     def reply(request):
-        return json.dumps(json_schema(Found)) if request.response_format else GOOD
+        shown = example_json(Found) in request.messages[-1].content
+        return GOOD if shown else json.dumps(json_schema(Found))
 
     chat = ScriptedChat(reply)
     await ask_structured(chat, QUESTION)
     await ask_structured(chat, QUESTION)
-    assert modes(chat) == ["schema", "tool", "json", "text", "text"]
+    assert modes(chat) == ["schema"] * 4
+    assert not CAPABILITIES[chat.name].refused
 
 
 async def test_a_bad_answer_is_mended_in_one_turn():
@@ -131,13 +132,14 @@ async def test_two_bad_answers_are_one_clear_error():
         await ask_structured(chat, QUESTION)
 
 
-async def test_prose_in_every_mode_is_counted_and_not_probed_again():
-    chat = ScriptedChat(lambda _: "I would rather not.")
-    with pytest.raises(ParseError, match="in 5 attempts"):
-        await ask_structured(chat, QUESTION)
-    with pytest.raises(ParseError, match="in 2 attempts"):
-        await ask_structured(chat, QUESTION)
-    assert not CAPABILITIES[chat.name].proven
+async def test_prose_is_asked_for_as_json_once_and_rules_nothing_out():
+    replies = ["I would rather not."] * 2
+    chat = ScriptedChat([*replies, *replies, GOOD])
+    for _ in range(2):
+        with pytest.raises(ParseError, match="in 2 attempts"):
+            await ask_structured(chat, QUESTION)
+    assert (await ask_structured(chat, QUESTION)).value.entities == ["Ada Lovelace"]
+    assert modes(chat) == ["schema"] * 5
 
 
 async def test_an_answer_without_room_says_so():

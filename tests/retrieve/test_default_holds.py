@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clew.adapters import SignalMix, Tuning, save_tuning
-from clew.agents.core.types import Results
+from clew.agents.base import Results
 from clew.engine import KnowledgeBase
 from clew.llm.embed import EmbedRole, Vectors
 from clew.testing.fakes import HashEmbed

@@ -1,6 +1,6 @@
-"""Agents: methods that answer a question from retrieved evidence.
+"""Agents: a model decides what to look at and what to answer, by tools over a knowledge base.
 
-`ask` is the entry point; `rule_planner` is the default agent. `graphsearch`, `graph_r1`, `rograg`,
-`youtu` and `map_reduce` hold the papers' agents, `baselines` those they compare with (Reader,
-ReAct, IRCoT, closed book). `run_plan` and `run_logic` run the plans that agents make.
+`ask` is the way in, `searcher` the default agent; `graphsearch`, `youtu`, `rograg`, `graph_r1` and
+`map_reduce` are the papers', `react` and `baselines` what they compare with; `quick` answers
+without a model. `tools` is what all of them may call.
 """

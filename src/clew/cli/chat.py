@@ -12,8 +12,8 @@ import typer
 from rich.markup import escape
 
 from clew.agents.ask import AskOptions
+from clew.agents.base import Answer, Mode
 from clew.agents.conversation import ConversationTurn
-from clew.agents.core.types import Answer, Mode
 from clew.cli.common import (
     CommandContext,
     command,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.markup import escape
 
-from clew.agents.core.types import Mode
+from clew.agents.base import Mode
 from clew.cli.common import CommandContext, command, format_table, out
 from clew.cli.evaluate import (
     AnswersOption,

@@ -178,10 +178,10 @@ def _resolve_recipe(
     if not isinstance(resolved.agent, GraphR1):
         recipe = f"{_DEFAULT_AGENT}+{recipe}"
         resolved = resolve_recipe(recipe, ctx.recipes)
-    resolved = resolved.with_top_k(k)
     agent = resolved.agent
     assert isinstance(agent, GraphR1)
-    return recipe, replace(agent, room=min(agent.room, tokens)), resolved.retrieve.name
+    agent = replace(agent, room=min(agent.room, tokens), top_k=k or agent.top_k)
+    return recipe, agent, resolved.retrieve.name
 
 
 def _make_retriever(base: KnowledgeBase, agent: GraphR1, retriever: str) -> Any:

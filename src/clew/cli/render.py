@@ -6,9 +6,8 @@ import re
 from rich.markup import escape
 from rich.tree import Tree
 
-from clew.agents.citing.support import contains_answer
-from clew.agents.core.confidence import describe_confidence
-from clew.agents.core.types import Answer, Results
+from clew.agents.base import Answer, Results
+from clew.agents.confidence import describe_confidence
 from clew.cli.common import out
 from clew.context import TraceStep
 from clew.text.names import name_key
@@ -179,7 +178,7 @@ def _flatten(text: str, most: int) -> str:
 def print_answer(answer: Answer, trace: bool) -> None:
     """Print an answer with its citations and the path that led there."""
     short = answer.candidate if answer.verdict == "answered" else ""
-    if short and not contains_answer(short, answer.answer):  # a yes, or the letter of an option
+    if short and name_key(short) not in name_key(answer.answer):  # a yes, or a sum
         out.print(f"[bold]Answer:[/bold] {escape(short)}\n")
     out.print(escape(answer.answer))
     if answer.citations:

@@ -1,20 +1,18 @@
 """Refit the confidence of answers on questions whose answers are known."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from clew.agents.core.confidence import (
+from clew.agents.base import Answer
+from clew.agents.confidence import (
     DEFAULT_THRESHOLD,
     LogisticModel,
     Signals,
     fit_logistic,
-    load_shipped_models,
+    load_shipped_model,
     measure_calibration_error,
-    name_written,
 )
-from clew.agents.core.messages import strip_marks
-from clew.agents.core.types import Answer
-from clew.agents.judge import WRITTEN, judged_kind
+from clew.agents.messages import strip_marks
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
@@ -29,7 +27,7 @@ RIGHT = 0.5  # F1 from which a short answer counts as right
 
 @dataclass(frozen=True)
 class ConfidenceFit:
-    """The refitted models, and how well they judge questions that they were not fitted on."""
+    """The refitted model, and how well they judge questions that they were not fitted on."""
 
     questions: int
     right: int
@@ -45,10 +43,8 @@ class ConfidenceFit:
     coverage: float
     unanswerable: int = 0
     """Questions without an answer in the documents that were asked."""
-    accounts: int = 0
-    """Answers that quote several passages: their confidence is measured, and is not refitted."""
     folds: int = FOLDS
-    models: Mapping[str, LogisticModel] = field(default_factory=dict)
+    model: LogisticModel = LogisticModel()
 
     @property
     def better(self) -> bool:
@@ -68,7 +64,6 @@ class ConfidenceFit:
 class JudgedAnswer:
     """What spoke for an answer, and whether it was right."""
 
-    kind: str
     signals: Signals
     right: bool
 
@@ -86,47 +81,33 @@ async def refit_confidence(
             f"{len(scored)} questions with answers are too few to refit the confidence; "
             f"give {MIN_QUESTIONS}"
         )
-    by_model = kb.models is not None and kb.models.has("answer")
-    judged, accounts = list[JudgedAnswer](), 0
+    judged: list[JudgedAnswer] = []
     for number, question in enumerate(scored, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
-        if answer.kind == "account":  # how much of the topic its quotes cover was measured
-            accounts += 1
-        else:
-            judged.append(judge_outcome(question, answer, by_model=by_model))
+        judged.append(judge_outcome(question, answer))
         report("asking", number, len(scored))
-    chat = kb.models.chat("answer").name if by_model else ""
-    fit = fit_outcomes([one for one in judged if one.signals], chat)
-    unanswerable = sum(not one.answerable for one in scored)
-    return replace(fit, unanswerable=unanswerable, accounts=accounts)
+    fit = fit_outcomes([one for one in judged if one.signals])
+    return replace(fit, unanswerable=sum(not one.answerable for one in scored))
 
 
-def judge_outcome(question: Question, answer: Answer, *, by_model: bool) -> JudgedAnswer:
+def judge_outcome(question: Question, answer: Answer) -> JudgedAnswer:
     """Compare an answer with the golds: the short answer by F1, others by what they contain."""
     golds = question.answers if question.answerable else ()
-    kind = judged_kind(answer, by_model=by_model)
     if answer.candidate:
         right = bool(golds) and f1(answer.candidate, golds) >= RIGHT
     else:
         right = bool(golds) and sub_exact_match(strip_marks(answer.answer), golds) > 0
-    return JudgedAnswer(kind, answer.signals, right)
+    return JudgedAnswer(answer.signals, right)
 
 
-def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFit:
-    """Fit a model for each kind of answer, from where the shipped ones stand.
-
-    What a chat model writes has its own: one that is always right is trusted from then on.
-    """
+def fit_outcomes(judged: Sequence[JudgedAnswer]) -> ConfidenceFit:
+    """Fit the model of confidence to outcomes, from where that of the package stands."""
     right = sum(one.right for one in judged)
-    if not right or (right == len(judged) and not chat):
+    if right in (0, len(judged)):
         kind = "right" if right else "wrong"
         raise InputError(f"all answers are {kind}: there is nothing to tell apart")
-    fitted = _fit_kinds(judged)
-    models = {
-        name_written(kind, chat) if kind in WRITTEN else kind: one for kind, one in fitted.items()
-    }
-    outcomes, shipped = [one.right for one in judged], load_shipped_models()
-    before = [shipped[one.kind](one.signals) for one in judged]
+    outcomes, shipped = [one.right for one in judged], load_shipped_model()
+    before = [shipped(one.signals) for one in judged]
     after = _judge_held_out(judged)
     kept = [one.right for one, new in zip(judged, after, strict=True) if new >= DEFAULT_THRESHOLD]
     return ConfidenceFit(
@@ -138,7 +119,7 @@ def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFi
         _measure_loss(after, outcomes),
         sum(kept) / max(1, len(kept)),
         len(kept) / len(judged),
-        models=models,
+        model=_fit(judged),
     )
 
 
@@ -148,22 +129,16 @@ def _measure_loss(confidences: Sequence[float], right: Sequence[bool]) -> float:
     return sum(squares) / max(1, len(squares))
 
 
-def _fit_kinds(judged: Sequence[JudgedAnswer]) -> dict[str, LogisticModel]:
-    """Fit a model for each kind of answer."""
-    shipped, fitted = load_shipped_models(), dict[str, LogisticModel]()
-    for kind in dict.fromkeys(one.kind for one in judged):
-        some = [one for one in judged if one.kind == kind]
-        rows, outcome = [one.signals for one in some], [one.right for one in some]
-        fitted[kind] = fit_logistic(rows, outcome, shipped[kind])
-    return fitted
+def _fit(judged: Sequence[JudgedAnswer]) -> LogisticModel:
+    rows, outcomes = [one.signals for one in judged], [one.right for one in judged]
+    return fit_logistic(rows, outcomes, load_shipped_model())
 
 
 def _judge_held_out(judged: Sequence[JudgedAnswer]) -> list[float]:
     """Return for each answer the confidence by weights that were fitted without it."""
     after = [0.0] * len(judged)
     for fold in range(FOLDS):
-        others = [one for at, one in enumerate(judged) if at % FOLDS != fold]
-        models = {**load_shipped_models(), **_fit_kinds(others)}
+        model = _fit([one for at, one in enumerate(judged) if at % FOLDS != fold])
         for at in range(fold, len(judged), FOLDS):
-            after[at] = models[judged[at].kind](judged[at].signals)
+            after[at] = model(judged[at].signals)
     return after

@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from clew.agents.core.types import Mode
+from clew.agents.base import Mode
 from clew.errors import ConfigError, InputError
 from clew.layout import Modality
 from clew.recipes.agents import AGENTS, AgentRecipe

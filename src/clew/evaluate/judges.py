@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from clew.agents.core.types import run_concurrently
+from clew.agents.base import run_concurrently
 from clew.errors import AuthError, ModelError, ParseError
 from clew.evaluate.datasets import Question
 from clew.evaluate.rubrics import CRITERIA, PAIRWISE, get_rubric

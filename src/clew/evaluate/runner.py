@@ -9,9 +9,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from clew.agents.answering.write import NO_REPLY, format_refusal
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer, Mode, Results
+from clew.agents.base import Answer, Mode, Results
+from clew.agents.messages import format_refusal
 from clew.builder import ignore_progress
 from clew.config import Price
 from clew.context import TraceStep
@@ -284,10 +284,10 @@ async def _run_concurrently(
 
 
 def _without_quotes(result: Answer | Results) -> Answer | Results:
-    """Return a refusal for what code quoted because the model gave no usable answer."""
-    if not isinstance(result, Answer) or not result.note.startswith(NO_REPLY):
+    """Return a refusal for what was answered without the model, because that failed."""
+    if not isinstance(result, Answer) or not result.model_error:
         return result
-    refusal = format_refusal(result.question, NO_REPLY)
+    refusal = format_refusal(result.question, result.model_error)
     return replace(result, answer=refusal, candidate="", citations=(), verdict="refused")
 
 
@@ -311,7 +311,6 @@ def _to_output(result: Answer | Results, question: Question, answered: bool) -> 
         refused=result.verdict == "refused",
         answered=answered,
         citations=result.citations,
-        plain=result.plain,
         retrievals=tuple(collect_retrievals(result.trace)),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.core.messages import strip_marks
+from clew.agents.messages import strip_marks
 from clew.evaluate.datasets import Question, to_corpus_id
 from clew.evaluate.judges import Judge, JudgeError, zero_scores
 from clew.evaluate.metrics.answers import (
@@ -57,9 +57,6 @@ class RecipeOutput:
     """Whether an answer was requested."""
     passages: tuple[Passage, ...] = ()
     citations: tuple[Citation, ...] = ()
-    plain: str = ""
-    """The answer without the steps that `answer` lists, where it lists any."""
-
     retrievals: tuple[tuple[str, ...], ...] = ()
     """Documents of each retrieval of an agent, in order."""
     subgraph: tuple[str, ...] = ()
@@ -68,7 +65,7 @@ class RecipeOutput:
 
     def scored_text(self) -> str:
         """Return the whole answer without anything that we wrote into it; empty for a refusal."""
-        return "" if self.refused else strip_marks(self.plain or self.answer)
+        return "" if self.refused else strip_marks(self.answer)
 
     def named_answer(self) -> str:
         """Return the short answer, else the whole text; empty for a refusal."""
@@ -199,7 +196,7 @@ def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> flo
     if name == "reversion":
         return reversion_accuracy(answer, question.originals) if question.originals else None
     if name in GROUND_METRICS:
-        return _score_grounding(name, question, outcome)
+        return _score_grounding(name, outcome)
     if name == STATEMENT_RECALL:
         return statement_recall([answer], question.statements) if question.statements else None
     if depth := statements_depth(name):
@@ -256,16 +253,14 @@ def _score_ranking(
     return sub_exact_match(short, question.answers) if short else 0.0
 
 
-def _score_grounding(name: str, question: Question, outcome: RecipeOutput) -> float | None:
+def _score_grounding(name: str, outcome: RecipeOutput) -> float | None:
     """Score groundedness or citations; None for a refusal, which makes no claims."""
     if outcome.refused:
         return None
     if name == "grounded":
-        return groundedness(outcome.answer, outcome.passages, question.prompt_text())
+        return groundedness(outcome.answer, outcome.passages)
     passages = {passage.id: passage for passage in outcome.passages}
-    precision, recall = score_citations(
-        outcome.answer, outcome.citations, passages, question.prompt_text()
-    )
+    precision, recall = score_citations(outcome.answer, outcome.citations, passages)
     return precision if name == "citation-precision" else recall
 
 

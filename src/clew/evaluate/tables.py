@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from clew.agents.baselines import ClosedBook
-from clew.agents.core.messages import strip_marks
+from clew.agents.messages import strip_marks
 from clew.evaluate.compare import find_baselines, list_rows
 from clew.evaluate.datasets import Question
 from clew.evaluate.judges import Judge, JudgeError

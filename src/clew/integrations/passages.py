@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from clew.agents.core.types import Results
+from clew.agents.base import Results
 from clew.types import Passage
 from clew.version import pip_install_command
 

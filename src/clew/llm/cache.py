@@ -52,7 +52,8 @@ def cache_key(model: str, request: Request) -> str:
 
     Replies made from one text begin with its mark, so that they can be forgotten with it.
     """
-    numbers = (request.temperature, request.max_tokens, request.stop, request.seed, request.sample)
+    limit = request.key_tokens or request.max_tokens
+    numbers = (request.temperature, limit, request.stop, request.seed, request.sample)
     head = [CACHE_VERSION, model, repr(numbers), _encode_format(request.response_format)]
     *earlier, last = request.messages or (None,)
     # Thousands of requests differ only in their last message, so the rest is hashed once.
@@ -81,7 +82,9 @@ def _update_hash(hasher: blake2b, *parts: str) -> None:
 def _encode_format(shape: ResponseFormat | None) -> str:
     if shape is None:
         return ""
-    return json.dumps([shape.mode, shape.name, shape.schema], sort_keys=True)
+    tools = [[tool.name, tool.about, tool.schema] for tool in shape.tools]
+    parts = [shape.mode, shape.name, shape.schema, *([tools] if tools else ())]
+    return json.dumps(parts, sort_keys=True)
 
 
 def encode_reply(reply: Reply) -> str:

@@ -5,20 +5,24 @@ wrapper works for streaming and plain calls alike. `stream_text` turns it into a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from clew.errors import ModelError, ParseError
+from clew.llm.tools import ToolSpec, find_written_calls, join_calls
 from clew.types import Usage
 
 MessageRole = Literal["system", "user", "assistant"]
-OutputMode = Literal["schema", "tool", "json"]
+OutputMode = Literal["tools", "tools_auto", "schema", "tool", "json"]
+"""The API feature that asks for JSON; the first two also offer tools (`tool_choice`)."""
 FinishReason = Literal["stop", "length", "refusal"]
 TextCallback = Callable[[str], None]
 
 UNSUPPORTED_FORMAT_STATUSES = frozenset({400, 415, 422, 500, 501})
 """Statuses by which endpoints reject a response format; some send 500 instead of a 4xx."""
+REPLY_TOKENS = 1500
+"""The longest reply, where nobody asks for another limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,21 @@ class ResponseFormat:
     schema: Mapping[str, Any] = field(hash=False)
     proven: bool = field(default=False, compare=False)
     """The endpoint has answered in this mode before, so an HTTP 500 does not mean unsupported."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that the reply may call instead of, or beside, giving the answer."""
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the tools are sent as such."""
+        return self.mode in ("tools", "tools_auto")
+
+    def read_calls(self, calls: Sequence[tuple[str, Any]], said: str) -> str:
+        """Return a reply of tool calls as JSON; without any, the calls written in it, or itself."""
+        if calls:
+            return join_calls(calls, said, self.name, self.schema)
+        names = frozenset({self.name, *(tool.name for tool in self.tools)})
+        written = find_written_calls(said, names)
+        return join_calls(written, "", self.name, self.schema) if written else said
 
 
 class CallAccount(Protocol):
@@ -69,6 +88,8 @@ class Request:
     """Who pays if it is sent; neither sent nor part of the cache key."""
     keep: "Callable[[Reply], bool] | None" = field(default=None, compare=False, repr=False)
     """Which replies a cache may keep; None: all. Neither sent nor part of the cache key."""
+    key_tokens: int | None = field(default=None, compare=False)
+    """`max_tokens` before it was raised, for the cache key: a whole reply is whole under both."""
 
 
 @dataclass(frozen=True, slots=True)

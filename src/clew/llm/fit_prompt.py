@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from clew.llm.chat import Chat, ContextTooLong, Reply, Request, TextCallback
+from clew.llm.chat import REPLY_TOKENS, Chat, ContextTooLong, Reply, Request, TextCallback
 from clew.llm.openai_api import cut_to_tokens, estimate_prompt_tokens, estimate_tokens
 
 _MIN_ROOM = 64  # tokens of inputs shown however small the window is
@@ -17,8 +17,6 @@ _MIN_SHARE = 0.25  # one token for each byte
 _SHRINK = 0.6  # of the size of a prompt that was too long
 _TEACHING_PART = 4  # only prompts that fill this part of the window teach: framing hardly counts
 _MIN_TOLD_WINDOW = 256
-REPLY_TOKENS = 256
-"""Reserved for a reply without a limit."""
 
 
 class Shortenable(Protocol):
@@ -111,8 +109,10 @@ class WindowedChat:
         try:
             reply = await self.inner(request, on_text)
         except ContextTooLong as error:
-            size = estimate_prompt_tokens(request.messages)
-            await (await self.room()).shrink(size, request.max_tokens or REPLY_TOKENS, error.window)
+            if request.key_tokens is None:  # else the raised limit may be what is too much
+                size = estimate_prompt_tokens(request.messages)
+                reply_tokens = request.max_tokens or REPLY_TOKENS
+                await (await self.room()).shrink(size, reply_tokens, error.window)
             raise
         if reply.usage.calls == 1:  # neither cached nor several
             room = await self.room()

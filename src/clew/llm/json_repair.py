@@ -44,6 +44,12 @@ class JsonValue:
     end: int
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is one whole JSON object or list, and nothing else."""
+    whole = _decode_strict(text, len(text) - len(text.lstrip()))
+    return whole is not None and not text[whole.end :].strip()
+
+
 def iter_values(text: str) -> Iterator[JsonValue]:
     """Yield the objects and lists of a reply in order, repaired where needed."""
     whole = _decode_strict(text, len(text) - len(text.lstrip()))

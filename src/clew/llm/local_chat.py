@@ -44,7 +44,8 @@ class LlamaChat:
 
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Generate in a thread; a cancelled call stops at the next token."""
-        if request.response_format is not None and request.response_format.mode == "tool":
+        shape = request.response_format
+        if shape is not None and shape.mode not in ("schema", "json"):
             raise EndpointError("an in-process model does not support tools.", status=501)
         loop = asyncio.get_running_loop()
         stopped = threading.Event()

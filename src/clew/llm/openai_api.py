@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -23,6 +23,7 @@ from clew.llm.chat import (
     ResponseFormat,
 )
 from clew.llm.http import HttpClient, auth_headers
+from clew.llm.tools import without_wants
 from clew.types import Usage
 
 MAX_BODY_BYTES = 256 * 1024 * 1024  # of a response with vectors
@@ -171,17 +172,26 @@ def build_response_format(shape: ResponseFormat) -> dict[str, Any]:
             }
             return {"response_format": {"type": "json_schema", "json_schema": wrapped}}
         case "tool":
-            function = {
-                "name": shape.name,
-                "description": "Give the answer.",
-                "parameters": shape.schema,
-            }
+            own = _describe_function(shape.name, "Give the answer.", shape.schema)
             return {
-                "tools": [{"type": "function", "function": function}],
+                "tools": [own],
                 "tool_choice": {"type": "function", "function": {"name": shape.name}},
             }
+        case "tools" | "tools_auto":
+            functions = [_describe_function(one.name, one.about, one.schema) for one in shape.tools]
+            schema = without_wants(shape.schema)
+            if schema["properties"]:
+                about = schema.pop("description", "Give the answer.")
+                functions.append(_describe_function(shape.name, about, schema))
+            choice = "required" if shape.mode == "tools" else "auto"
+            return {"tools": functions, "tool_choice": choice}
         case "json":
             return {"response_format": {"type": "json_object"}}
+
+
+def _describe_function(name: str, about: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "description": about, "parameters": schema}
+    return {"type": "function", "function": function}
 
 
 def parse_reply(body: Mapping[str, Any], request: Request) -> Reply:
@@ -190,18 +200,27 @@ def parse_reply(body: Mapping[str, Any], request: Request) -> Reply:
     message = choice["message"]
     finish = parse_finish_reason(choice.get("finish_reason"))
     text = message.get("content") or ""
-    for call in message.get("tool_calls") or ():
-        text = call["function"]["arguments"]
-        break
     if isinstance(text, list):  # some endpoints return content parts
         text = "".join(part.get("text", "") for part in text)
-    elif isinstance(text, Mapping):  # and some return arguments as parsed JSON
-        text = json.dumps(text, ensure_ascii=False)
+    functions = [call["function"] for call in message.get("tool_calls") or ()]
+    calls = [(str(function.get("name")), function["arguments"]) for function in functions]
+    text = join_reply(request, calls, str(text))
     if message.get("refusal"):
         text, finish = message["refusal"], "refusal"
-    text = repair_surrogates(str(text))
+    text = repair_surrogates(text)
     usage = parse_usage(body.get("usage"), request, text)
     return Reply(text, usage, finish, repair_surrogates(str(body.get("model") or "")))
+
+
+def join_reply(request: Request, calls: Sequence[tuple[str, Any]], said: str) -> str:
+    """Return the text of a reply: what was said, or the tool calls as JSON."""
+    shape = request.response_format
+    if shape is not None and shape.offers_tools:
+        return shape.read_calls(calls, said)
+    if not calls:
+        return said
+    arguments = calls[0][1]  # some endpoints give them as parsed JSON
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def parse_finish_reason(reason: str | None) -> FinishReason:

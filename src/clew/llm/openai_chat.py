@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
@@ -21,6 +22,7 @@ from clew.llm.openai_api import (
     endpoint_name,
     error_from_body,
     error_from_response,
+    join_reply,
     parse_finish_reason,
     parse_json,
     parse_reply,
@@ -100,11 +102,11 @@ class OpenAIChat:
                 on_text(reply.text)
                 return reply
             held = HeldText(self._http.filter, on_text)
-            pieces = StreamedReply(held, self.base_url)
+            pieces = StreamedReply(held, self.base_url, request)
             async for event in _iter_events(parts):
                 pieces.add_event(event)
             held.flush()
-            return self._http.filter.scrub_reply(pieces.to_reply(request))
+            return self._http.filter.scrub_reply(pieces.to_reply())
 
     def _parse_completion(self, head: ResponseHead, body: bytes, request: Request) -> Reply:
         try:
@@ -142,12 +144,17 @@ async def _iter_events(parts: AsyncIterator[ResponseHead | bytes]) -> AsyncItera
 
 
 class StreamedReply:
-    """Accumulates the events of one reply and forwards their text."""
+    """Accumulates the events of one reply and forwards its text.
 
-    def __init__(self, on_text: TextCallback, base_url: str) -> None:
+    Of tool calls, the arguments are forwarded that give the answer; calls of tools are not.
+    """
+
+    def __init__(self, on_text: TextCallback, base_url: str, request: Request) -> None:
         self._on_text = on_text
         self._base_url = base_url
+        self._request = request
         self._texts: list[str] = []
+        self._calls: list[_StreamedCall] = []
         self._usage: Any = None
         self._finish: FinishReason | None = None
         self._model = ""
@@ -170,43 +177,73 @@ class StreamedReply:
         self._model = repair_surrogates(str(chunk.get("model") or self._model))
         self._usage = chunk.get("usage") or self._usage
         try:
-            text, finish = _parse_chunk(chunk)
+            heard = self._add_choice(chunk)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             data = str(chunk)[:80]
             raise self._error(f"sent an event that is not part of a completion ({data})") from error
-        self._finish = finish or self._finish
-        if text:
-            self._texts.append(text)
-            self._on_text(text)
+        if heard:
+            self._on_text(heard)
 
-    def to_reply(self, request: Request) -> Reply:
+    def _add_choice(self, chunk: Mapping[str, Any]) -> str:
+        """Add the text, tool calls and finish reason of an event; return what to forward."""
+        choices = chunk.get("choices") or ()
+        if not choices:  # the usage comes in an event of its own
+            return ""
+        if reason := choices[0].get("finish_reason"):
+            self._finish = parse_finish_reason(reason)
+        delta = choices[0].get("delta") or {}
+        text = repair_surrogates(str(delta.get("content") or delta.get("refusal") or ""))
+        self._texts.append(text)
+        parts = [self._add_call(part) for part in delta.get("tool_calls") or ()]
+        return "".join(parts if self._offers_tools else (text, *parts))
+
+    def _add_call(self, part: Mapping[str, Any]) -> str:
+        """Add a part of a tool call; some endpoints give all calls the same index, or none.
+
+        Return what was added to the call that gives the answer.
+        """
+        given, function = part.get("id"), part.get("function") or {}
+        index = part.get("index")
+        call = next((one for one in reversed(self._calls) if index in (None, one.index)), None)
+        if call is None or (given and call.id and given != call.id):
+            call = _StreamedCall(index, given or "")
+            self._calls.append(call)
+        call.name = call.name or function.get("name") or ""
+        arguments = function.get("arguments") or ""
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        arguments = repair_surrogates(arguments)
+        call.texts.append(arguments)
+        shape = self._request.response_format
+        own = call.name == shape.name if shape and self._offers_tools else call is self._calls[0]
+        return arguments if own else ""
+
+    @property
+    def _offers_tools(self) -> bool:
+        shape = self._request.response_format
+        return shape is not None and shape.offers_tools
+
+    def to_reply(self) -> Reply:
         """Build the reply; a stream without a finish reason is an error."""
         if self._finish is None:
             raise self._error("closed the stream before the reply was complete", transient=True)
-        text = "".join(self._texts)
-        return Reply(text, parse_usage(self._usage, request, text), self._finish, self._model)
+        calls = [(call.name, "".join(call.texts)) for call in self._calls]
+        text = join_reply(self._request, calls, "".join(self._texts))
+        usage = parse_usage(self._usage, self._request, text)
+        return Reply(text, usage, self._finish, self._model)
 
     def _error(self, what: str, transient: bool = False) -> EndpointError:
         return EndpointError(f"{self._base_url} {what}.", transient=transient)
 
 
-def _parse_chunk(chunk: Mapping[str, Any]) -> tuple[str, FinishReason | None]:
-    """The text of an event, and the finish reason if it has one."""
-    choices = chunk.get("choices") or ()
-    if not choices:  # the usage comes in an event of its own
-        return "", None
-    text = _delta_text(choices[0].get("delta") or {})
-    reason = choices[0].get("finish_reason")
-    return text, parse_finish_reason(reason) if reason else None
+@dataclass
+class _StreamedCall:
+    """A tool call as far as it has arrived."""
 
-
-def _delta_text(delta: Mapping[str, Any]) -> str:
-    """The text of a delta: content, or the arguments of the first tool call."""
-    text = delta.get("content") or delta.get("refusal") or ""
-    for call in (delta.get("tool_calls") or ())[:1]:
-        if not call.get("index"):
-            text = (call.get("function") or {}).get("arguments") or ""
-    return repair_surrogates(str(text))
+    index: int | None
+    id: str
+    name: str = ""
+    texts: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -266,12 +303,12 @@ class SdkChat:
                 raise failure
             return parse_reply(parsed, request)
         held = HeldText(self._filter, on_text)
-        streamed = StreamedReply(held, self.base_url)
+        streamed = StreamedReply(held, self.base_url, request)
         async with response:
             async for chunk in response:
                 streamed.add_chunk(chunk.model_dump())
         held.flush()
-        return streamed.to_reply(request)
+        return streamed.to_reply()
 
     def _get_client(self) -> Any:
         loop = asyncio.get_running_loop()

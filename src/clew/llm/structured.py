@@ -1,12 +1,13 @@
 """Structured output: asks any endpoint for JSON that fits a Pydantic model.
 
-The fallback order: native `json_schema`, a tool call, `json_object`, plain text. What an endpoint
-does not support is detected at its first rejection and kept for the life of the process.
+The fallback order: native tool calls if there are tools to call, native `json_schema`, a call of
+one function, `json_object`, plain text. Only an endpoint's explicit refusal rules a mode out, for
+the life of the process; a reply that is not JSON is asked for once more, and teaches nothing.
 """
 
 import asyncio
 from asyncio import AbstractEventLoop, Lock
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Generic
@@ -23,12 +24,16 @@ from clew.llm.chat import (
     ResponseFormat,
     TextCallback,
 )
+from clew.llm.json_repair import is_json
+from clew.llm.loops import cut_loop
 from clew.llm.openai_api import cut_to_tokens, estimate_prompt_tokens
-from clew.llm.parse import NoJsonAnswer, Out, ParsedAnswer, example_json, json_schema, parse_answer
+from clew.llm.parse import Out, example_json, json_schema, parse_answer
+from clew.llm.reply_limit import ReplyCut
+from clew.llm.tools import ToolSpec, describe_tools, example_call, with_tool_names
 from clew.types import Usage
 
-FALLBACK_MODES: tuple[OutputMode | None, ...] = ("schema", "tool", "json", None)
-TEXT_LEVEL = len(FALLBACK_MODES) - 1
+TOOL_MODES: tuple[OutputMode, ...] = ("tools", "tools_auto")
+JSON_MODES: tuple[OutputMode | None, ...] = ("schema", "tool", "json", None)
 PROBE_WAIT_SECONDS = 20.0
 """Seconds other calls wait while the first call probes what an endpoint supports."""
 QUOTED_REPLY_CHARS = 2000
@@ -36,6 +41,10 @@ QUOTED_REPLY_CHARS = 2000
 FORMAT_INSTRUCTION = {
     "en": "Answer with JSON only, in exactly this shape:\n{shape}",
     "zh": "只回答 JSON，格式必须完全如下：\n{shape}",
+}
+TOOLS_INSTRUCTION = {
+    "en": "`wants` may name any of these tools, each like {call}, and may be empty:\n{tools}",
+    "zh": "`wants` 可以列出下列任意工具，每项形如 {call}，也可以为空：\n{tools}",
 }
 REPAIR_INSTRUCTION = {
     "en": "That answer cannot be used: {problem}. Give the whole answer again, as JSON only, "
@@ -61,12 +70,10 @@ class StructuredAnswer(Generic[Out]):
 
 @dataclass(eq=False)
 class EndpointCapability:
-    """The output mode that works at one endpoint."""
+    """The output modes that one endpoint has refused, and those that it has answered in."""
 
-    level: int = 0
-    proven: bool = False
-    in_prose: bool = False
-    """Replies in every mode were prose: the modes are not tried again, but nothing is proven."""
+    refused: set[OutputMode] = field(default_factory=set)
+    proven: set[OutputMode | None] = field(default_factory=set)
     _locks: WeakKeyDictionary[AbstractEventLoop, Lock] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
@@ -85,18 +92,25 @@ class EndpointCapability:
         finally:
             lock.release()
 
-    def set_level(self, level: int) -> None:
-        """Record the level that worked."""
-        self.level, self.proven = level, True
+    def supported(self, offers_tools: bool) -> list[OutputMode | None]:
+        """The modes that have not been refused, best first; the last one is plain text."""
+        modes = (*(TOOL_MODES if offers_tools else ()), *JSON_MODES)
+        return [mode for mode in modes if mode not in self.refused]
 
 
 CAPABILITIES: dict[str, EndpointCapability] = {}
 """Capabilities by chat name (model and endpoint)."""
 
 
+def fixed_capability(mode: OutputMode | None) -> EndpointCapability:
+    """Return the capability of using one mode only; None is plain text."""
+    others = {one for one in (*TOOL_MODES, *JSON_MODES) if one is not None and one != mode}
+    return EndpointCapability(others, {mode, None})
+
+
 def pin_mode(name: str, mode: OutputMode | None) -> None:
     """Set the output mode of a model without probing; None is plain text."""
-    CAPABILITIES[name] = EndpointCapability(FALLBACK_MODES.index(mode), proven=True)
+    CAPABILITIES[name] = fixed_capability(mode)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +134,7 @@ class FixedModeChat:
 
     def capability(self) -> EndpointCapability:
         """The fixed mode as a proven capability."""
-        return EndpointCapability(FALLBACK_MODES.index(self.mode), proven=True)
+        return fixed_capability(self.mode)
 
 
 def _find_capability(chat: Chat) -> EndpointCapability:
@@ -144,40 +158,73 @@ class StructuredRequest(Generic[Out]):
     limit: int | None = None
     """Tokens that the messages may have, where the model's window is known."""
 
-    def request_at(self, level: int, proven: bool) -> Request:
-        """Build the request for a level; the last two levels describe the format in the prompt."""
-        mode = FALLBACK_MODES[level]
-        shape = ResponseFormat(mode, self.name, json_schema(self.out), proven) if mode else None
-        request = replace(self.request, response_format=shape, keep=self._keep(_is_no_refusal))
-        if mode in ("schema", "tool"):
-            return request
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that the answer's field `wants` may call."""
+    last: bool = True
+    """Whether the complete items of a cut reply are made do with; else it is `ReplyCut`."""
+
+    def request_in(self, mode: OutputMode | None, proven: bool) -> Request:
+        """Build the request in a mode; what the mode does not send is described in the prompt."""
+        shape = self._build_format(mode, proven) if mode else None
+        request = replace(self.request, response_format=shape, keep=self._may_keep)
         *before, last = request.messages
-        instruction = FORMAT_INSTRUCTION.get(self.language, FORMAT_INSTRUCTION["en"]).format(
-            shape=example_json(self.out)
-        )
-        instructed = replace(last, content=f"{last.content}\n\n{instruction}")
+        texts = [last.content]
+        if mode not in TOOL_MODES and self.tools:
+            texts.append(self._describe_tools())
+        if mode in ("json", None):
+            texts.append(_translate(FORMAT_INSTRUCTION, self.language, shape=self._example))
+        instructed = replace(last, content="\n\n".join(texts))
         return replace(request, messages=(*before, instructed))
+
+    def _build_format(self, mode: OutputMode, proven: bool) -> ResponseFormat:
+        schema = json_schema(self.out)
+        name = self.name
+        if mode not in TOOL_MODES:
+            return ResponseFormat(mode, name, with_tool_names(schema, self.tools), proven)
+        if any(tool.name == name for tool in self.tools):
+            name = f"{name[:57]}_answer"
+        return ResponseFormat(mode, name, schema, proven, self.tools)
+
+    @property
+    def _example(self) -> str:
+        return example_json(self.out)
+
+    def _describe_tools(self) -> str:
+        call, tools = example_call(self.tools[0]), describe_tools(self.tools)
+        return _translate(TOOLS_INSTRUCTION, self.language, call=call, tools=tools)
 
     def repair_request(self, request: Request, reply: Reply, problem: ParseError) -> Request:
         """Build the repair request: the start of the reply, the problem, the format."""
-        template = REPAIR_INSTRUCTION.get(self.language, REPAIR_INSTRUCTION["en"])
-        instruction = template.format(problem=problem, shape=example_json(self.out))
+        instruction = _translate(
+            REPAIR_INSTRUCTION, self.language, problem=problem, shape=self._example
+        )
+        shape = request.response_format
+        if shape is not None and shape.offers_tools:  # the model may never have seen them
+            instruction = f"{instruction}\n\n{self._describe_tools()}"
         messages = (*request.messages, Message("user", instruction))
         quote = reply.text[:QUOTED_REPLY_CHARS]
         if self.limit is not None:
             quote = cut_to_tokens(quote, self.limit - estimate_prompt_tokens(messages) - 4)
         quoted = [Message("assistant", quote)] * bool(quote.strip())
         messages = (*request.messages, *quoted, messages[-1])
-        return replace(request, messages=messages, keep=self._keep(self._is_usable))
+        return replace(request, messages=messages, keep=self._is_usable)
 
-    def _keep(self, check: Callable[[Reply], bool]) -> Callable[[Reply], bool] | None:
-        """The check of what may be kept: else a failure would be given again for ever.
+    def _may_keep(self, reply: Reply) -> bool:
+        """Whether a reply may be kept: else a failure would be given again for ever.
 
         What is made from one text is kept: who retries it asks for another sample.
         """
-        return None if self.request.text else check
+        if self.request.text:
+            return not self.is_cut(reply)
+        return not self.is_cut(reply) and reply.finish != "refusal"
+
+    def is_cut(self, reply: Reply) -> bool:
+        """Whether a reply ended at its limit, and before its JSON did."""
+        return reply.finish == "length" and (bool(self.tools) or not is_json(reply.text))
 
     def _is_usable(self, reply: Reply) -> bool:
+        if self.request.text or self.is_cut(reply):
+            return self._may_keep(reply)
         try:
             parse_answer(reply.text, self.out)
         except ParseError:
@@ -201,6 +248,42 @@ class _Exchange(Generic[Out]):
         self.spent += reply.usage
         return reply
 
+    async def send_supported(self, capability: EndpointCapability) -> tuple[Request, Reply]:
+        """Send the question in the best mode known to work, or find one."""
+        offers_tools = bool(self.question.tools)
+        if capability.supported(offers_tools)[0] not in capability.proven:
+            async with capability.exclusive_probe():
+                if capability.supported(offers_tools)[0] not in capability.proven:
+                    return await self._probe(capability)
+        request = self.question.request_in(capability.supported(offers_tools)[0], proven=True)
+        return request, await self.send(request)
+
+    async def _probe(self, capability: EndpointCapability) -> tuple[Request, Reply]:
+        """Try the modes in order; one counts as refused only if a later one is answered."""
+        refused: list[OutputMode] = []
+        for mode in capability.supported(bool(self.question.tools)):
+            request = self.question.request_in(mode, proven=mode in capability.proven)
+            try:
+                reply = await self._send_with_retry(request)
+            except EndpointError as error:
+                if mode is None or not error.rejects_format(request.response_format):
+                    raise
+                refused.append(mode)
+                continue
+            capability.refused.update(refused)
+            capability.proven.add(mode)
+            return request, reply
+        raise AssertionError("plain text is a mode of every endpoint")
+
+    async def _send_with_retry(self, request: Request) -> Reply:
+        """Retry once after an HTTP 500: an unsupported format fails again, other errors rarely."""
+        try:
+            return await self.send(request)
+        except EndpointError as error:
+            if error.status != 500 or not error.rejects_format(request.response_format):
+                raise
+        return await self.send(request)
+
     async def repair(
         self, request: Request, reply: Reply, problem: ParseError
     ) -> StructuredAnswer[Out]:
@@ -211,7 +294,9 @@ class _Exchange(Generic[Out]):
             ) from problem
         retried = await self.send(self.question.repair_request(request, reply, problem))
         try:
-            return self.to_answer(parse_answer(retried.text, self.question.out), repaired=True)
+            return replace(self.read(retried), repaired=True)
+        except ReplyCut:
+            raise
         except ParseError as still:
             advice = "raise max_tokens" if retried.finish == "length" else "try a larger model"
             failure = ParseError(
@@ -223,78 +308,29 @@ class _Exchange(Generic[Out]):
             failure.reply = reply.text if len(reply.text) > len(retried.text) else retried.text
             raise failure from still
 
-    def to_answer(self, parsed: ParsedAnswer[Out], repaired: bool = False) -> StructuredAnswer[Out]:
-        """Build the answer."""
-        return StructuredAnswer(
-            parsed.value, self.spent, parsed.dropped, parsed.truncated, repaired
-        )
+    def read(self, reply: Reply) -> StructuredAnswer[Out]:
+        """Parse a reply; raise ReplyCut if it is cut and can be asked for with a higher limit."""
+        cut = self.question.is_cut(reply)
+        if cut and not self.question.last and cut_loop(reply.text) == reply.text:
+            raise ReplyCut(f"the answer to {self.question.name!r} is cut off", self.spent)
+        parsed = parse_answer(reply.text, self.question.out)
+        return StructuredAnswer(parsed.value, self.spent, parsed.dropped, parsed.truncated or cut)
 
 
 async def ask_structured(chat: Chat, question: StructuredRequest[Out]) -> StructuredAnswer[Out]:
     """Ask in the mode known to work, or probe for one; ParseError if no reply is usable."""
-    capability = _find_capability(chat)
     exchange = _Exchange(chat, question)
-    if not capability.proven:
-        async with capability.exclusive_probe():
-            if not capability.proven:
-                return await _probe_levels(exchange, capability)
-    return await _ask_at_level(exchange, capability.level, proven=True)
-
-
-async def _ask_at_level(
-    exchange: _Exchange[Out], level: int, proven: bool
-) -> StructuredAnswer[Out]:
-    request = exchange.question.request_at(level, proven)
-    reply = await exchange.send(request)
+    request, reply = await exchange.send_supported(_find_capability(chat))
     try:
-        return exchange.to_answer(parse_answer(reply.text, exchange.question.out))
+        return exchange.read(reply)
+    except ReplyCut:
+        raise
     except ParseError as problem:
         return await exchange.repair(request, reply, problem)
 
 
-async def _probe_levels(
-    exchange: _Exchange[Out], capability: EndpointCapability
-) -> StructuredAnswer[Out]:
-    """Try the levels in order; one counts as unsupported only if a later one works."""
-    for level in () if capability.in_prose else range(TEXT_LEVEL):
-        request = exchange.question.request_at(level, proven=False)
-        try:
-            reply = await _send_with_retry(exchange, request)
-        except EndpointError as error:
-            if not error.rejects_format(request.response_format):
-                raise
-            continue
-        try:
-            answer = exchange.to_answer(parse_answer(reply.text, exchange.question.out))
-        except NoJsonAnswer as problem:  # the endpoint ignored the format
-            if reply.finish == "refusal":
-                return await exchange.repair(request, reply, problem)
-            continue
-        except ParseError as problem:
-            answer = await exchange.repair(request, reply, problem)
-        capability.set_level(level)
-        return answer
-    try:
-        answer = await _ask_at_level(exchange, TEXT_LEVEL, proven=False)
-    except ParseError:
-        capability.in_prose = True
-        raise
-    capability.set_level(TEXT_LEVEL)
-    return answer
-
-
-async def _send_with_retry(exchange: _Exchange[Out], request: Request) -> Reply:
-    """Retry once after an HTTP 500: an unsupported format fails again, other errors rarely."""
-    try:
-        return await exchange.send(request)
-    except EndpointError as error:
-        if error.status != 500 or not error.rejects_format(request.response_format):
-            raise
-    return await exchange.send(request)
-
-
-def _is_no_refusal(reply: Reply) -> bool:
-    return reply.finish != "refusal"
+def _translate(texts: Mapping[str, str], language: str, **inputs: object) -> str:
+    return texts.get(language, texts["en"]).format(**inputs)
 
 
 def _excerpt(reply: Reply) -> str:

@@ -174,7 +174,7 @@ def _read_chain(
 
 def _check_layout(layout: Layout, key: str) -> None:
     """Refuse a layout that would show nothing, or the same twice."""
-    if layout.total < MIN_TOKENS:
+    if layout.total is not None and layout.total < MIN_TOKENS:
         raise ConfigError(f"{key}.total: must be at least {MIN_TOKENS} tokens")
     if len(set(layout.kinds)) != len(layout.kinds):
         twice = next(kind for kind in layout.kinds if layout.kinds.count(kind) > 1)

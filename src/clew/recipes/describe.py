@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from clew.layout import PASSAGES, EvidenceOrder, Layout, Section
+from clew.layout import PASSAGES, Layout, Section
 from clew.recipes.layouts import LAYOUT_SOURCES
 from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
@@ -198,22 +198,14 @@ def tabulate_agent(
 
 def tabulate_layout(layout: Layout) -> list[dict[str, str]]:
     """Return one row per kind of evidence shown to the model, in order, then the total."""
-    usual = "ours: whole passages within 4,000 tokens of prompt"
+    usual = "ours: whole passages"
     source = LAYOUT_SOURCES.get(layout, usual if layout == PASSAGES else CONFIGURED)
     rows: list[tuple[str, str]] = [(one.kind, _format_section(one)) for one in layout.sections]
-    rows.append(("total", f"{layout.total} tokens, {layout.part} for a sub-question"))
+    rows.append(("total", f"{layout.total} tokens" if layout.total else "what the window leaves"))
     return [
         {"step": "shows", "parameter": name, "value": value, "source": "" if at else source}
         for at, (name, value) in enumerate(rows)
     ]
-
-
-_ORDERS: dict[EvidenceOrder, str] = {
-    "found": "",
-    "question": "by the question",
-    "linked": "linked to what the question names",
-    "linked-first": "linked to what the question names first",
-}
 
 
 def _format_section(section: Section) -> str:
@@ -222,10 +214,6 @@ def _format_section(section: Section) -> str:
         "" if section.most is None else f"{section.most} at most",
         "best last" if section.best_last else "",
         "with scores" if section.scores else "",
-        _ORDERS[section.order],
-        "not what the passages say" if section.fresh else "",
-        f"but {section.least} of it" if section.fresh and section.least else "",
-        "by passage" if section.grouped else "",
         "also bare names" if section.bare else "",
     ]
     return ", ".join(filter(None, parts))

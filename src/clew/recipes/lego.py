@@ -152,7 +152,7 @@ _EXTRACTIONS: tuple[tuple[str, Step, str, str], ...] = (
 
 def _build_chain(name: str, steps: tuple[Step, ...], about: str, place: str) -> Chain:
     steps = (LinkEntities(), *steps, ChunksOf(of=("paths",)))
-    shown = layouts.GRAG_M if name == "grag-m" else layouts.RANKED_PATHS
+    shown = layouts.GRAG_M if name == "grag-m" else layouts.PATHS
     return Chain(name, steps, about, f"{_REPORT}, {place}", _NOTES, shown)
 
 

@@ -110,7 +110,7 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
         "mix": "`lightrag`, and passages by embedding similarity",
     }
     source = "LightRAG (Guo et al. 2024)"
-    how = (_LIGHTRAG_NOTES, layouts.FRESH, _LIGHTRAG_CHUNKS)
+    how = (_LIGHTRAG_NOTES, layouts.LIGHTRAG, _LIGHTRAG_CHUNKS)
     return Chain(name, steps, about[mode], source, *how)
 
 
@@ -147,7 +147,7 @@ def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Cha
     more = "names and more keywords" if expand else "names"
     about = f"{more} → entities, topics → relations, matched {matched}"
     source = "ROGRAG (Wang et al. 2025) §3.2"
-    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.FRESH, _ROGRAG_CHUNKS)
+    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.ROGRAG, _ROGRAG_CHUNKS)
 
 
 PATHRAG = Chain(
@@ -166,7 +166,7 @@ PATHRAG = Chain(
     ),
     about="paths between the question's entities with the highest flow",
     source="PathRAG (Chen et al. 2025)",
-    layout=layouts.PATHS,
+    layout=layouts.PATHRAG,
     notes=(
         ("NearEntities.top_k", "PathRAG paper: 40 nodes"),
         ("FlowPaths.top_k", "PathRAG paper: 15 paths"),
@@ -190,7 +190,7 @@ HYPERGRAPHRAG = Chain(
     ),
     about="entities and n-ary facts of the question, each expanded to the other and to passages",
     source="HyperGraphRAG (Luo et al. 2025)",
-    layout=layouts.LINKED,
+    layout=layouts.HYPERGRAPHRAG,
     notes=(
         ("NearEntities.top_k", "HyperGraphRAG paper: 60 entities"),
         ("NearFacts.top_k", "HyperGraphRAG paper: 60 hyperedges"),
@@ -211,16 +211,12 @@ DUAL_LEVEL_RECIPES = (
     build_lightrag("local", "lightrag-local"),
     build_lightrag("global", "lightrag-global"),
     build_lightrag("mix", "lightrag-mix"),
-    _show_other(build_lightrag("hybrid", "lightrag"), "lightrag-30k", layouts.LIGHTRAG_30K),
     PATHRAG,
-    _show_other(PATHRAG, "pathrag-15", layouts.PATHRAG_15),
     HYPERGRAPHRAG,
     build_rograg("rograg-dual"),
-    _show_other(build_rograg("rograg-dual"), "rograg-few", layouts.FEW, "few facts, for the agent"),
     build_rograg("rograg-expanded", expand=True),
     build_rograg("rograg-exact", exact=True),
     _show_other(build_rograg("rograg-dual"), "rograg-12k", layouts.ROGRAG_12K),
-    _show_other(build_rograg("rograg-dual"), "rograg-28k", layouts.ROGRAG_28K),
 )
 HIPPORAG = Chain(
     "hipporag",
@@ -335,7 +331,7 @@ MSGRAPHRAG_LOCAL = Chain(
     (NearEntities("question", top_k=10), Around(tree="leiden", relations=10, reports=5, top_k=100)),
     about="entities near the question, with their relations, community reports and passages",
     source=_MSGRAPHRAG_SOURCE,
-    layout=layouts.MSGRAPHRAG_LOCAL,
+    layout=layouts.MSGRAPHRAG,
     notes=(
         ("NearEntities.top_k", "authors' code: 10 mapped entities"),
         ("Around.relations", "authors' code: 10 relationships an entity"),
@@ -379,8 +375,7 @@ E2GRAPHRAG = Chain(
         ("EntityPairs.most", "authors' code: 25 passages"),
     ),
 )
-MSGRAPHRAG_12K = _show_other(MSGRAPHRAG_LOCAL, "msgraphrag-local-12k", layouts.MSGRAPHRAG_12K)
-TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_12K, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
+TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
 def build_youtu(name: str, top_k: int, *, communities: bool = True) -> Chain:
@@ -462,7 +457,7 @@ G_RETRIEVER = Chain(
     ),
     about="the prize-collecting subgraph that joins the best fitting entities and facts",
     source="G-Retriever (He et al. 2024)",
-    layout=layouts.LINKED,
+    layout=layouts.GRAPH,
     notes=(
         ("NearEntities.top_k", "G-Retriever authors' code: 3 nodes"),
         ("NearFacts.top_k", "G-Retriever authors' code: 5 edges"),
@@ -479,7 +474,7 @@ TOG = Chain(
     ),
     about="a beam search over the graph, pruned at every hop by the model or the embedder",
     source="Think-on-Graph (Sun et al. 2024)",
-    layout=layouts.NEW_PATHS,
+    layout=layouts.PATHS,
     notes=(
         ("BeamPaths.width", "Think-on-Graph paper: 3"),
         ("BeamPaths.max_hop", "Think-on-Graph paper: 3"),

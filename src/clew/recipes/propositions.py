@@ -1,5 +1,6 @@
 """Recipes over propositions and entities without relations: PropRAG, LinearRAG, GFM-RAG."""
 
+from clew.layout import PASSAGES
 from clew.recipes import layouts
 from clew.retrieve.activation import MessagePassing, SemanticBridge, SumEntities
 from clew.retrieve.linking.keywords import QuestionEntities
@@ -50,7 +51,7 @@ LINEARRAG = Chain(
     ),
     about="entities activated from sentence to sentence, then PageRank over entities and passages",
     source="LinearRAG (Zhuang et al. 2025)",
-    layout=layouts.LINEARRAG,
+    layout=PASSAGES,
     notes=(
         ("NearEntities.top_k", "LinearRAG paper: each query entity to its nearest node"),
         ("NearEntities.each", "LinearRAG paper: each query entity to its nearest node"),

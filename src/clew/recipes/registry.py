@@ -1,12 +1,10 @@
 """The registry of recipes by name, and how a name resolves to an agent and a retriever."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from clew.agents.base import Agent, Trainable
 from clew.agents.baselines import ClosedBook
-from clew.agents.core.types import Agent
-from clew.agents.graph_r1 import GraphR1
-from clew.agents.rograg import Rograg
 from clew.errors import ConfigError, suggest
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS, AgentRecipe
@@ -108,15 +106,9 @@ class ResolvedRecipe:
     chunk: Chunking | None = field(default=None, repr=False)
     """How documents are split for this recipe; the agent's choice precedes the retriever's."""
 
-    def with_top_k(self, k: int | None) -> "ResolvedRecipe":
-        """Return a copy with another number of passages per search, where the agent has one."""
-        if k is None or not is_dataclass(self.agent) or not hasattr(self.agent, "top_k"):
-            return self
-        return replace(self, agent=replace(self.agent, top_k=k))
-
     def with_trained_model(self, how: TrainedConfig | None, name: str) -> "ResolvedRecipe":
         """Return a copy set up as the model was trained, where its folder tells how."""
-        if how is None or not isinstance(self.agent, GraphR1):
+        if how is None or not isinstance(self.agent, Trainable):
             return self
         if how.recipe == NO_KB_RECIPE:
             raise ConfigError(_R1_NOT_SERVED)
@@ -139,17 +131,12 @@ def resolve_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> ResolvedRecipe:
         return _pair(recipes.agents[name], recipes.retrievers[have], note)
     chain = get_recipe(name, recipes)
     if name == CLEW.name:
-        return _pair(recipes.agents["steps"], chain)
+        return _pair(recipes.agents["searcher"], chain)
     return ResolvedRecipe(recipes.agents["reader"].agent, chain, chunk=chain.chunk)
 
 
 def _pair(agent: AgentRecipe, chain: Chain, note: str = "") -> ResolvedRecipe:
     return ResolvedRecipe(agent.agent, chain, note, agent.name, agent.chunk or chain.chunk)
-
-
-def recipe_with_gate(name: str, recipes: RecipeSet = BUILT_IN) -> str:
-    """Return the recipe itself if its agent has a relevance gate, else `rograg`."""
-    return name if isinstance(resolve_recipe(name, recipes).agent, Rograg) else "rograg"
 
 
 def describe_agent_needs(name: str, recipes: RecipeSet = BUILT_IN) -> str:

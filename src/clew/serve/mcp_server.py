@@ -5,6 +5,7 @@ another caller could take over. Adding documents is off unless the server was st
 """
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from http import HTTPStatus
@@ -19,7 +20,8 @@ from mcp_types import INTERNAL_ERROR, ListResourcesResult, PaginatedRequestParam
 from pydantic import AfterValidator, Field, ValidationError
 from starlette.applications import Starlette
 
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
+from clew.agents.tools import TOOLS
 from clew.config import ServeSettings
 from clew.context import StepStarted
 from clew.engine import KnowledgeBase
@@ -37,7 +39,6 @@ from clew.serve.core.chat import (
     search_within_budget,
     stream_answer_items,
 )
-from clew.serve.core.graph_views import read_graph
 from clew.serve.core.keys import LOCAL_KEY, Key
 from clew.serve.core.problems import Problem, describe_error
 from clew.serve.core.server import Server
@@ -109,17 +110,28 @@ class McpTools:
                         await ctx.report_progress(steps, None, item.step.partition("(")[0])
         raise ToolError("the question ended without an answer")
 
-    async def neighbours(
-        self, ctx: Context, name: Name, limit: Amount = 20, workspace: Workspace = ""
-    ) -> dict[str, Any]:
-        """List the entities that share a fact with an entity, with those facts."""
+    def offer(self, name: str) -> Callable[..., Any]:
+        """Return a tool of the agents as one of this protocol, with a workspace beside its own."""
+        tool = TOOLS[name]
 
-        async def work(base: KnowledgeBase) -> dict[str, Any]:
-            async with read_graph(base) as graph:
-                keys = graph.find_named(name)
-                return {"name": name, "neighbours": await graph.list_neighbours(keys[0], limit)}
+        async def call(ctx: Context, workspace: str = "", **arguments: Any) -> dict[str, Any]:
+            async def work(base: KnowledgeBase) -> dict[str, Any]:
+                found: dict[str, Any] = to_json_value(await base.use_tool(name, arguments))
+                return {kind: some for kind, some in found.items() if some}
 
-        return await self._run(ctx, workspace, work)
+            return await self._run(ctx, workspace, work)
+
+        first, *own = inspect.signature(tool, eval_str=True).parameters.values()
+        context = first.replace(name="ctx", annotation=Context)
+        where = inspect.Parameter(
+            "workspace", inspect.Parameter.KEYWORD_ONLY, default="", annotation=Workspace
+        )
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [context, *own, where], return_annotation=dict[str, Any]
+        )
+        call.__annotations__ = {one.name: one.annotation for one in (context, *own, where)}
+        call.__name__, call.__doc__ = name, inspect.getdoc(tool)
+        return call
 
     async def show(self, ctx: Context, name: Name, workspace: Workspace = "") -> dict[str, Any]:
         """Show the documents and entities called by a name, with facts and where they stand."""
@@ -127,17 +139,6 @@ class McpTools:
         async def work(base: KnowledgeBase) -> dict[str, Any]:
             found: dict[str, Any] = to_json_value(await base.show(name))
             return found
-
-        return await self._run(ctx, workspace, work)
-
-    async def path(
-        self, ctx: Context, start: Name, end: Name, workspace: Workspace = ""
-    ) -> dict[str, Any]:
-        """Find the shortest paths of facts between two entities."""
-
-        async def work(base: KnowledgeBase) -> dict[str, Any]:
-            async with read_graph(base) as graph:
-                return {"paths": await graph.find_paths(start, end, 4)}
 
         return await self._run(ctx, workspace, work)
 
@@ -271,9 +272,8 @@ def create_mcp(server: Server, *, local: bool = False, allow_add: bool = False) 
     offered: list[Callable[..., Any]] = [
         tools.search,
         tools.ask,
-        tools.neighbours,
         tools.show,
-        tools.path,
+        *(tools.offer(name) for name in TOOLS if name != "search"),
     ]
     if allow_add:
         offered.append(tools.add)

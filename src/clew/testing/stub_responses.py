@@ -198,10 +198,11 @@ def parse_fault(word: str) -> Fault | None:
 
 
 def json_mode(body: Mapping[str, Any]) -> str:
-    """Return the JSON mode of a call: schema, tool, json or text."""
+    """Return the JSON mode of a call: tools, tools_auto, schema, tool, json or text."""
     kind = (body.get("response_format") or {}).get("type", "text")
     if body.get("tools"):
-        return "tool"
+        choice = body.get("tool_choice")
+        return {"required": "tools", "auto": "tools_auto"}.get(str(choice), "tool")
     return {"json_schema": "schema", "json_object": "json"}.get(kind, "text")
 
 
@@ -221,10 +222,12 @@ def make_completion(body: Mapping[str, Any], text: str) -> dict[str, Any]:
     if limit and len(text) > 4 * limit:
         text, finish = text[: 4 * limit], "length"
     message: dict[str, Any] = {"role": "assistant", "content": text}
-    if body.get("tools"):
-        name = body["tools"][0]["function"]["name"]
-        call = {"id": "c", "type": "function", "function": {"name": name, "arguments": text}}
-        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    if calls := _to_calls(body, text):
+        functions = [{"name": name, "arguments": arguments} for name, arguments in calls]
+        listed = [
+            {"id": f"c{n}", "type": "function", "function": one} for n, one in enumerate(functions)
+        ]
+        message = {"role": "assistant", "content": None, "tool_calls": listed}
     prompt = sum(len(str(turn.get("content") or "")) for turn in body.get("messages") or ()) // 4
     return {
         "id": "stub",
@@ -240,24 +243,47 @@ def make_completion(body: Mapping[str, Any], text: str) -> dict[str, Any]:
     }
 
 
+def _to_calls(body: Mapping[str, Any], text: str) -> list[tuple[str, str]]:
+    """Return a reply as tool calls: of the one function, or of tools and the prompt's function.
+
+    A text that is no JSON object with `wants` is said as it is.
+    """
+    names = [tool["function"]["name"] for tool in body.get("tools") or ()]
+    if not names or json_mode(body) == "tool":
+        return [(name, text) for name in names[:1]]
+    try:
+        answer = json.loads(text)
+        wants = answer.pop("wants")
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return []
+    own = [(names[-1], json.dumps(answer, ensure_ascii=False))] if answer else []
+    return [(want["tool"], json.dumps(want["arguments"])) for want in wants] + own
+
+
 def to_events(whole: Mapping[str, Any], with_usage: bool) -> list[bytes]:
     """Split a completion into server-sent events."""
     base = {key: whole[key] for key in ("id", "created", "model")}
     base["object"] = "chat.completion.chunk"
     choice = whole["choices"][0]
     calls = choice["message"].get("tool_calls")
-    text = calls[0]["function"]["arguments"] if calls else choice["message"]["content"]
     parts: list[dict[str, Any]] = []
-    for start in range(0, len(text), 20):
-        piece = text[start : start + 20]
-        call = {"index": 0, "function": {"arguments": piece}}
-        parts.append({"delta": {"tool_calls": [call]} if calls else {"content": piece}})
+    for index, call in enumerate(calls or ()):
+        head = {"index": index, "id": call["id"], "function": {"name": call["function"]["name"]}}
+        parts.append({"delta": {"tool_calls": [head]}})
+        for piece in _split(call["function"]["arguments"]):
+            more = {"index": index, "function": {"arguments": piece}}
+            parts.append({"delta": {"tool_calls": [more]}})
+    parts += [{"delta": {"content": piece}} for piece in _split(choice["message"]["content"] or "")]
     parts.append({"delta": {}, "finish_reason": choice["finish_reason"]})
     chunks = [{**base, "choices": [{"index": 0, "finish_reason": None, **part}]} for part in parts]
     if with_usage:
         chunks.append({**base, "choices": [], "usage": whole["usage"]})
     lines = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks]
     return [b": a comment\n\n", *lines, b"data: [DONE]\n\n"]
+
+
+def _split(text: str) -> list[str]:
+    return [text[start : start + 20] for start in range(0, len(text), 20)]
 
 
 def response_head(status: int, length: int | None, more: str = "") -> bytes:

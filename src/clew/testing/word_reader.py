@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clew.agents.core.confidence import LogisticModel
+from clew.agents.confidence import LogisticModel
 from clew.reader.span_reader import ReadSpan
 from clew.text.language import is_unspaced
 from clew.text.sentences import sentence_spans

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from clew.agents.ask import AskOptions
+from clew.agents.base import Answer, Results
 from clew.agents.conversation import ConversationTurn
-from clew.agents.core.types import Answer, Results
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UNLIMITED, UsageBudget, UsageLimits

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import AfterValidator, Field
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer
+from clew.agents.base import Answer
 from clew.json_output import answer_json, event_json, search_json
 from clew.layout import Modality
 from clew.llm.budget import UsageLimits

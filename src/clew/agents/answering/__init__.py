@@ -1,1 +1,0 @@
-"""Write an answer from the evidence: with a model, or by quoting."""

@@ -1,1 +1,0 @@
-"""Citations: find the spans that support a sentence, and check by code that they do."""

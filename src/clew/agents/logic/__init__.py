@@ -1,1 +1,0 @@
-"""Logic forms: typed operators executed by code."""

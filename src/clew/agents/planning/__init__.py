@@ -1,1 +1,0 @@
-"""Decompose a question into sub-questions, and combine their answers."""

@@ -1,1 +1,0 @@
-"""Read answers as spans of passages, over one passage or along several."""

@@ -1,1 +1,0 @@
-"""Answers questions about tables by code over their rows."""

@@ -1,0 +1,145 @@
+"""The last step of every agent: a model writes the answer over numbered evidence, code cites it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from clew.agents.base import Answer, Mode
+from clew.agents.cite import cite_text
+from clew.agents.confidence import names_answer
+from clew.agents.evidence import EvidencePage
+from clew.agents.messages import NOT_SAID, format_refusal, localise
+from clew.agents.streaming import StreamingChat
+from clew.agents.tools import Toolbox
+from clew.context import AnswerDelta, Context
+from clew.errors import ParseError
+from clew.llm.chat import Chat
+from clew.llm.json_repair import strip_thinking
+from clew.llm.prompt import Prompt
+from clew.types import Evidence
+
+UNKNOWN = "unknown"
+"""What prompts ask a model to write as the short answer where there is none."""
+NO_NOTES = "(none)"
+_MODE_RULES: dict[Mode, str] = {
+    "open": (
+        "Answer from the evidence. Where it lacks something that you know for certain, you may use "
+        "it; a sentence that rests on your own knowledge has no number. `enough` says whether the "
+        "evidence alone answers the question."
+    ),
+    "reject": (
+        "Answer from the evidence and from nothing else. Where it does not answer the question, "
+        "set `enough` to false, leave `answer` empty and say in `missing` what is lacking."
+    ),
+}
+_MARKUP = ("{", "[", "<", "```")  # begins what was meant as JSON or as a call, and is none
+
+
+class Written(BaseModel, title="Answer"):
+    """What a model writes as its answer."""
+
+    reasoning: str = Field("", description="think first: what is asked, what each item says of it")
+    enough: bool = Field(False, description="whether the evidence answers the question")
+    answer: str = Field(
+        "", description="complete sentences, behind each the numbers of its items, as [2] or [1][4]"
+    )
+    short: str = Field(
+        "",
+        description="the answer in as few words as possible: a name, a date, a number, yes, no, a "
+        f"list with commas; {UNKNOWN} where it cannot be told",
+    )
+    missing: str = Field("", description="what the evidence lacks, where it is not enough")
+
+
+ANSWER = Prompt(
+    "answer", Written, {"question", "evidence", "notes", "rules"}, documents={"evidence", "notes"}
+)
+
+
+@dataclass
+class AnswerListener:
+    """Passes the text of answers on while they are written; one for all turns of an agent."""
+
+    ctx: Context
+    _sent: list[str] = field(default_factory=list)
+
+    @property
+    def wrap(self) -> Callable[[Chat], Chat] | None:
+        """What goes around the chat, or None where nobody listens."""
+        emit = self.ctx.on_event
+        return None if emit is None else lambda chat: StreamingChat(chat, emit, self._sent)
+
+    def withdraw(self) -> None:
+        """Say that what was passed on is no answer."""
+        if self._sent and self.ctx.on_event is not None:
+            self._sent.clear()
+            self.ctx.on_event(AnswerDelta("\n", restart=True))
+
+
+def mode_rules(ctx: Context, mode: Mode) -> str:
+    """Say in a prompt what an answer may rest on, and how it is to be worded."""
+    style = ctx.style.strip()
+    return f"{_MODE_RULES[mode]}\nStyle of the answer: {style}" if style else _MODE_RULES[mode]
+
+
+async def write_answer(
+    ctx: Context, tools: Toolbox, page: EvidencePage, mode: Mode, notes: str = ""
+) -> Answer:
+    """Let the model answer the question over a page; `notes` are what an agent worked out before.
+
+    Raises ModelError where the model fails or its reply cannot be read.
+    """
+    said = await ask_to_write(
+        ctx,
+        ANSWER,
+        step="answer",
+        evidence=page,
+        question=ctx.question,
+        notes=notes or NO_NOTES,
+        rules=mode_rules(ctx, mode),
+    )
+    return finish(ctx, said, page, tools.evidence(), mode)
+
+
+async def ask_to_write(ctx: Context, prompt: Prompt[Any], **how: Any) -> Any:
+    """Ask a prompt whose reply is `Written`, streaming; prose is taken as the answer it is."""
+    listener = how.pop("listener", None) or AnswerListener(ctx)
+    try:
+        return await ctx.ask(prompt, role="answer", wrap=listener.wrap, **how)
+    except ParseError as error:
+        prose = strip_thinking(error.reply).strip()
+        if not prose or prose.startswith(_MARKUP):
+            raise
+        return prompt.out(enough=True, answer=prose)
+
+
+def finish(
+    ctx: Context, said: Written, page: EvidencePage, evidence: Evidence, mode: Mode
+) -> Answer:
+    """Make an answer of what a model wrote: cited by code, refused where the model refuses."""
+    text, short = said.answer.strip(), said.short.strip().rstrip(".。")
+    known = bool(text or short) and short.casefold() != UNKNOWN
+    if not known or (mode == "reject" and not said.enough):
+        return refuse(ctx, evidence, said.missing or NOT_SAID)
+    cited = cite_text(ctx, text or short, page)
+    signals = {"enough": float(said.enough), "located": cited.located, "overlap": cited.overlap}
+    if (named := names_answer(short, cited.citations)) is not None:
+        signals["named"] = named
+    lacking = (
+        "" if said.enough else f"not all of it is in the documents: {said.missing}".rstrip(": ")
+    )
+    return Answer(
+        *(ctx.question, "", cited.text, "answered", cited.citations, evidence),
+        candidate=short,
+        note=lacking,
+        signals=signals,
+    )
+
+
+def refuse(ctx: Context, evidence: Evidence, missing: str) -> Answer:
+    """Make a refusal that says what was missing."""
+    reason = localise(ctx.question, missing.strip().rstrip("."))
+    text = format_refusal(ctx.question, reason)
+    return Answer(ctx.question, "", text, "refused", (), evidence, missing=reason)

@@ -28,6 +28,7 @@ from clew.cli.common import (
 from clew.cli.entities import print_merges
 from clew.cli.progress import show_progress
 from clew.cli.render import format_place, shorten
+from clew.text.tables import name_place
 from clew.config import Settings
 from clew.doctor import check_nearest, run_checks
 from clew.engine import KnowledgeBase
@@ -157,7 +158,8 @@ def _print_shown(found: NameDetails) -> None:
         for name, value in entity["attributes"].items():
             out.print(f"  {escape(name)}: {escape(shorten(str(value), _MAX_DESCRIPTION))}")
         for fact in entity["facts"][:_MAX_SHOWN]:
-            where = format_place(fact["doc"], fact["start"], fact["end"])
+            named = name_place(fact["doc"], fact["heading"])
+            where = format_place(named, fact["start"], fact["end"])
             out.print(f"  • {escape(fact['text'])} [cyan]{escape(where)}[/cyan]")
         if len(entity["facts"]) > _MAX_SHOWN:
             out.print(

@@ -18,7 +18,7 @@ from clew.extract.model_extractors import DocumentExtractor
 from clew.graph.parts import HERE, RunParts
 from clew.index.derive import derive_arrays
 from clew.ingest.arrivals import list_origins, record_arrivals, record_origins
-from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
+from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure, split_rows
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import (
     EMBEDDED_KINDS,
@@ -29,7 +29,6 @@ from clew.ingest.embedding import (
 )
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
-from clew.ingest.readers.tables import TABLE_KEY
 from clew.llm.embed import Embedder
 from clew.store.packed import PackedExtractions
 from clew.store.protocol import (
@@ -45,6 +44,7 @@ from clew.store.protocol import (
     make_removal,
     resolve_duplicate_names,
 )
+from clew.text.tables import TABLES
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Kind, Usage
 
@@ -148,7 +148,7 @@ class IngestPipeline:
             marked = False
             async for item in found:
                 document = classifier.classify(item)
-                if document is not None and not marked and TABLE_KEY in document.metadata:
+                if document is not None and not marked and TABLES in document.metadata:
                     await mark_tables_changed(self.store, document.id)
                     marked = True
                 self.progress("read", classifier.status_counts.total(), 0)
@@ -309,7 +309,7 @@ class IngestPipeline:
         async def work() -> None:
             nonlocal passed_on
             for at, document in remaining:
-                chunks = self.chunk(document)
+                chunks = split_rows(document, self.chunk)
                 passages.begin(at, len(chunks))
                 with hear_chunks(partial(passages.add, at)):
                     found = await self._extract_with_retry(document, chunks)

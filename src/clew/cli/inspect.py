@@ -28,13 +28,13 @@ from clew.cli.common import (
 from clew.cli.entities import print_merges
 from clew.cli.progress import show_progress
 from clew.cli.render import format_place, shorten
-from clew.text.tables import name_place
 from clew.config import Settings
 from clew.doctor import check_nearest, run_checks
 from clew.engine import KnowledgeBase
 from clew.errors import EmbedderMismatch, Locked, StoreError
 from clew.labels import hide_after_loss
 from clew.show import NameDetails
+from clew.text.tables import name_place
 from clew.text.unicode import clean, digest
 from clew.types import Document
 

@@ -209,7 +209,7 @@ def _read_records(
             if cells and len(cells) < len(header) and feed.is_cut():
                 raise csv.Error(_CUT)
             feed.records += more
-            if (feed.records, at) != (at, feed.number):
+            if cells and (feed.records, at) != (at, feed.number):
                 feed.places[feed.records] = (at, feed.number)
             if cells:
                 yield at, _make_record(header, cells)

@@ -28,7 +28,9 @@ def asking(valley: KnowledgeBase) -> Ask:
     """
 
     async def asked(script: Any, question: str = ASKED, **how: Any) -> Answer:
-        answer = {key: how.pop(key) for key in ("hints", "verify", "confidence") if key in how}
+        answer = {
+            key: how.pop(key) for key in ("hints", "verify", "confidence") if key in how
+        }
         settings = Settings(
             kb=valley.settings.kb,
             models=ModelSettings(model="m", window=how.pop("window", None)),

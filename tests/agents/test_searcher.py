@@ -171,17 +171,19 @@ class TestTools:
 class TestSettings:
     async def test_k_reaches_what_is_read(self, ask: Ask) -> None:
         seen: list[str] = []
-        script = AgentScript({"answer_or_search": lambda prompt: seen.append(prompt) or HALLOWMERE})
+        script = AgentScript(
+            {"answer_or_search": lambda prompt: seen.append(prompt) or HALLOWMERE}
+        )
         for k in (1, 4):
             await ask(script, k=k, recipe="searcher+bm25")
-        lines = [
-            sum(line.startswith("[") and line[1].isdigit() for line in p.splitlines()) for p in seen
-        ]
+        lines = [sum(line.startswith("[") and line[1].isdigit() for line in p.splitlines()) for p in seen]
         assert lines[0] == 1 and lines[1] > 2
 
     async def test_hints_are_marked_and_a_switch(self, ask: Ask) -> None:
         seen: list[str] = []
-        script = AgentScript({"answer_or_search": lambda prompt: seen.append(prompt) or HALLOWMERE})
+        script = AgentScript(
+            {"answer_or_search": lambda prompt: seen.append(prompt) or HALLOWMERE}
+        )
         for hints in (False, True):
             await ask(script, "Where was Ilse Brandvik born?", hints=hints)
         assert "a span reader's guess" not in seen[0] and "a span reader's guess" in seen[1]

@@ -20,6 +20,7 @@ from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, check_same_dim, measure_known
 from clew.llm.fit_prompt import WindowedChat
+from clew.llm.limits import ModelWait
 from clew.llm.rerank import Reranker
 from clew.llm.wrappers import UsageMeter
 from clew.models import Models
@@ -159,7 +160,7 @@ class PassageReader(Protocol):
         ...
 
 
-Event = StepStarted | StepEnded | AnswerDelta
+Event = StepStarted | StepEnded | AnswerDelta | ModelWait
 EventListener = Callable[[Event], None]
 
 

@@ -56,6 +56,7 @@ from clew.ingest.unused_vectors import erase_unused_vectors
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
+from clew.llm.limits import tell_waits
 from clew.llm.rerank import Reranker
 from clew.models import Models
 from clew.reader.query_scorer import find_query_scorer
@@ -398,17 +399,18 @@ class KnowledgeBase:
     ) -> Context:
         """Return a context for running the steps of a recipe, with the reader if it `reads`."""
         view = await self._load_view(snapshot)
-        embed = adapt_embedder(view, self.embed, recipe)
-        given = (question, view, snapshot, embed, self.models, self.store)
+        given = (question, view, snapshot, adapt_embedder(view, self.embed, recipe), self.models)
         reader, scorer = (self.reader, self.scorer) if reads else (None, None)
-        return Context(*given, rerank=self.rerank, reader=reader, scorer=scorer)
+        return Context(*given, self.store, rerank=self.rerank, reader=reader, scorer=scorer)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
     ) -> AnswerStream:
         """Answer a question as a stream of events; the last item is the answer."""
         return stream_answer(
-            lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
+            lambda emit: tell_waits(
+                emit, self.ask(question, manner=replace(manner, on_event=emit), **how)
+            )
         )
 
     @embed_on_first_use
@@ -422,9 +424,8 @@ class KnowledgeBase:
             chain = self._load_recipe(name).retrieve
             ctx = await self.context(snapshot, question, chain.name)
             found = await chain(ctx, Found())
-            top = replace(
-                found, chunks=drop_duplicate_hits(found.chunks)[:GATE_PASSAGES], facts=(), paths=()
-            )
+            kept = drop_duplicate_hits(found.chunks)[:GATE_PASSAGES]
+            top = replace(found, chunks=kept, facts=(), paths=())
             return await score_relevance(ctx, await fetch_evidence(ctx, top))
 
     async def _load_view(self, snapshot: Snapshot) -> View:
@@ -447,8 +448,7 @@ class KnowledgeBase:
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        found = await self.store.find_problems()
-        if found:
+        if found := await self.store.find_problems():
             return found
         async with self.store.snapshot() as snapshot:
             states = await self.builder.make_tree_manager().states(snapshot)

@@ -37,7 +37,7 @@ from clew.agents.tables.in_documents import compare_rows
 from clew.agents.tables.quoted import judge_quoted_rows
 from clew.arguments import check_confidence
 from clew.context import Context, Event, EventListener, TraceStep
-from clew.errors import AuthError, ConfigError, ModelError, suggest
+from clew.errors import ClewError, ConfigError, ModelError, suggest
 from clew.index.view import View
 from clew.ingest.arrivals import read_origins
 from clew.layout import Modality
@@ -131,15 +131,8 @@ async def answer_with(
     asked = _Asked(agent, retrieve, mode, threshold, history)
     try:
         answer = await _answer(ctx, asked)
-    except AuthError:
-        raise
     except (BudgetExceeded, ModelError) as ended:
-        if isinstance(agent, GraphReader) and (ctx.has("answer") or ctx.has("plan")):
-            answer = await _answer_without_model(ctx, asked, str(ended))
-        elif isinstance(ended, ModelError):
-            raise
-        else:
-            answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
+        answer = await _answer_after(ctx, asked, ended)
     answer = add_notes(drop_repeats(answer))
     placed = place_citations(answer.citations, answer.evidence.chunks)
     return replace(answer, question=ctx.question, citations=placed)
@@ -154,6 +147,22 @@ class _Asked:
     mode: Mode
     threshold: float
     history: Sequence[ConversationTurn]
+
+
+async def _answer_after(ctx: Context, asked: _Asked, ended: ClewError) -> Answer:
+    """Answer without the model that failed, or whose budget is spent; raise if that cannot be."""
+    failed = isinstance(ended, ModelError)
+    configured = ctx.has("answer") or ctx.has("plan")
+    if configured and (failed or isinstance(asked.agent, GraphReader)):
+        try:
+            answer = await _answer_without_model(ctx, asked, str(ended))
+            return replace(answer, model_error=str(ended) if failed else "")
+        except (ConfigError, ModelError):  # this recipe needs a model, or it was not a chat model
+            if failed:
+                raise ended from None
+    if failed:
+        raise ended
+    return replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
 
 
 async def _answer_without_model(ctx: Context, asked: _Asked, ended: str) -> Answer:

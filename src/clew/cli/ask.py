@@ -7,16 +7,14 @@ from typing import Annotated
 import typer
 
 from clew.agents.conversation import ConversationTurn
-from clew.agents.core.messages import NO_MODEL
-from clew.agents.core.types import Answer
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
-from clew.cli.common import CommandContext, command, err, to_valid_text
-from clew.cli.render import print_answer, print_results
-from clew.config import ModelSettings
-from clew.errors import AuthError, ConfigError, ModelError
+from clew.cli.common import CommandContext, command, err, fail, to_valid_text
+from clew.cli.progress import show_waiting
+from clew.cli.render import describe_model_error, print_answer, print_results
 from clew.json_output import answer_json, search_json
 from clew.layout import Modality
 from clew.llm.budget import UsageLimits
+from clew.llm.limits import tell_waits
 from clew.llm.roles import with_named_model
 
 QuestionArgument = Annotated[str, typer.Argument(help="A question in plain words.")]
@@ -41,7 +39,8 @@ async def search(
 ) -> None:
     """Find evidence for a question; needs no model."""
     async with ctx.open_nonempty_kb(embed=recipe != "bm25") as base:
-        found = await base.search(to_valid_text(question), recipe=recipe, k=k)
+        with show_waiting(ctx.json) as hear:
+            found = await tell_waits(hear, base.search(to_valid_text(question), recipe=recipe, k=k))
     ctx.show(search_json(found), lambda: print_results(found, trace))
 
 
@@ -103,31 +102,12 @@ def _with_model(ctx: CommandContext, model: str | None) -> CommandContext:
 
 async def _ask(ctx: CommandContext, question: str, args: AskArgs, history: Path | None) -> None:
     turns = read_history(history) if history else []
-    answer = await _ask_or_quote(ctx, question, args, turns)
+    async with ctx.open_nonempty_kb() as base:
+        answer = await ask_question(base, ctx, question, args, turns)
     try:
         ctx.show(answer_json(answer), lambda: print_answer(answer, args.trace))
     finally:  # after the answer, which was paid for, is shown; also if stdout was closed
         if history:
             append_history(history, ConversationTurn(question, answer.answer))
-
-
-async def _ask_or_quote(
-    ctx: CommandContext, question: str, args: AskArgs, turns: list[ConversationTurn]
-) -> Answer:
-    """Ask; if the model fails before it has said anything, quote the evidence, and say so."""
-    try:
-        async with ctx.open_nonempty_kb() as base:
-            return await ask_question(base, ctx, question, args, turns)
-    except AuthError:
-        raise
-    except ModelError as failed:
-        if args.mode != "open":
-            raise
-        without = ctx.settings.model_copy(update={"models": ModelSettings()})
-        try:
-            async with replace(ctx, settings=without).open_nonempty_kb() as base:
-                answer = await ask_question(base, ctx, question, args, turns)
-        except (ConfigError, ModelError):  # this recipe needs a model, or another one failed
-            raise failed from None
-        reason, how = str(failed).rstrip("."), answer.note.removeprefix(f"{NO_MODEL}: ")
-        return replace(answer, note=": ".join(filter(None, (f"the model failed ({reason})", how))))
+    if answer.model_error:
+        fail(describe_model_error(answer))

@@ -16,7 +16,7 @@ from clew.agents.core.messages import strip_marks
 from clew.agents.core.types import Answer
 from clew.agents.judge import WRITTEN, judged_kind
 from clew.engine import KnowledgeBase
-from clew.errors import InputError
+from clew.errors import InputError, ModelError
 from clew.evaluate.datasets import Question
 from clew.evaluate.metrics.answers import f1, sub_exact_match
 from clew.ingest.embedding import ProgressCallback
@@ -90,6 +90,8 @@ async def refit_confidence(
     judged, accounts = list[JudgedAnswer](), 0
     for number, question in enumerate(scored, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
+        if answer.model_error:
+            raise ModelError(answer.model_error)
         if answer.kind == "account":  # how much of the topic its quotes cover was measured
             accounts += 1
         else:

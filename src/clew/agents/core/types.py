@@ -36,6 +36,8 @@ class Answer:
     """The answer alone, where `answer` lists the steps to it as well; this is what is scored."""
     complete: bool = True
     """False when a budget or a model ended the work early: this is the best answer so far."""
+    model_error: str = ""
+    """Why the model failed, in one line, where one was to answer and this is without it."""
     confidence: float = 0.0
     """How likely the answer is right, 0 to 1, by one model for all recipes; 0 for a refusal."""
     support: float = 0.0

@@ -10,7 +10,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, UNSUPPORTED_MARK, all_translations
 from oracle import (
     CORPUS,
     KNOWN,

@@ -160,6 +160,11 @@ def print_answer(answer: Answer, trace: bool) -> None:
         print_trace(answer.trace)
 
 
+def describe_model_error(answer: Answer) -> str:
+    """Say that the model which was to answer failed, and why."""
+    return f"the model failed: {answer.model_error}"
+
+
 def _print_prompts(answer: Answer) -> None:
     """Print every recorded model call: the messages as they were sent, and the reply."""
     for number, shown in enumerate(answer.prompts, start=1):

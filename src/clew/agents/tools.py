@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from clew.agents.calculate import compute
-from clew.agents.hints import add_hints
 from clew.agents.tables import query_tables
 from clew.context import Context
 from clew.errors import ConfigError, InputError, StoreError
@@ -30,6 +29,9 @@ from clew.retrieve.step import Step
 from clew.types import Evidence, Finding, Found, Hit, Passage, Path, Route
 
 _MAX_PASSAGES = 50
+_MAX_HINTS = 3
+_MIN_HINT = 0.1  # chance of a hint
+_READ_FOR_HINTS = 8  # passages
 _MAX_ITEMS = 20  # facts, neighbours and paths of one call
 _MAX_NAMESAKES = 3  # entities of one name that are looked at
 _MAX_TRACE_CHARS = 160
@@ -147,6 +149,29 @@ async def find(tools: Toolbox, query: str, most: int, select: Step | None = None
     chunks = tuple(hit for hit in found.chunks if once[hit.at] is hit)[:most]
     evidence = await fetch_evidence(ctx, replace(found, chunks=chunks), full=True)
     return await add_hints(ctx, evidence) if ctx.hints else evidence
+
+
+async def add_hints(ctx: Context, evidence: Evidence) -> Evidence:
+    """Add what the span reader finds in the best passages; nothing where it cannot read."""
+    passages = evidence.chunks[:_READ_FOR_HINTS]
+    if ctx.reader is None or not passages or not ctx.reader.reads(ctx.question):
+        return evidence
+    titles = [one.title for one in passages]
+    spans = ctx.reader.read(
+        ctx.question, [one.text for one in passages], titles=titles, most=_MAX_HINTS
+    )
+    findings = [
+        Finding(
+            f"a span reader's guess, right with a chance of {chance:.0%}: “{span.text}”, read in "
+            f"“{passages[span.passage].title or passages[span.passage].doc}”",
+            "reader",
+            (passages[span.passage],),
+            chance,
+        )
+        for span in spans
+        if (chance := float(1 / (1 + np.exp(-span.score)))) >= _MIN_HINT
+    ]
+    return replace(evidence, findings=(*evidence.findings, *findings))
 
 
 async def facts(tools: Toolbox, query: str, k: int = 10) -> Evidence:

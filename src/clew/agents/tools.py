@@ -19,13 +19,15 @@ from clew.context import Context
 from clew.errors import ConfigError, InputError, StoreError
 from clew.graph.paths import find_short_paths
 from clew.llm.budget import BudgetExceeded
-from clew.llm.tools import ToolSpec
+from clew.llm.tools import ToolCall, ToolSpec
 from clew.machine_memory import is_lack_of_memory
 from clew.retrieve.graph_cache import facts_between, neighbour_graph
+from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.lookup import NearFacts
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
+from clew.text.names import tokenize
 from clew.types import Evidence, Finding, Found, Hit, Passage, Path, Route
 
 _MAX_PASSAGES = 50
@@ -232,21 +234,20 @@ async def communities(tools: Toolbox, query: str, k: int = 5) -> Evidence:
 
 
 async def read(tools: Toolbox, document: str, start: int = 0, end: int | None = None) -> Evidence:
-    """Read a document's text between two character positions, by default its beginning."""
+    """Read a document, given by its name or title, between two character positions.
+
+    By default its beginning is read.
+    """
     ctx = tools.ctx
-    if ctx.sources is None:
-        raise InputError("documents cannot be read here")
-    sources = await ctx.sources([document])
-    if document not in sources:
-        raise InputError(f"there is no document {document!r}")
-    held = (await ctx.snapshot.documents([sources[document].document]))[sources[document].document]
+    name, key = await _find_document(ctx, document)
+    held = (await ctx.snapshot.documents([key]))[key]
     begin = max(0, min(start, len(held.text)))
     most = begin + _MAX_READ_CHARS
     stop = min(most if end is None else min(end, most), len(held.text))
     text = held.text[begin:stop]
     if not text.strip():
         raise InputError(f"{document!r} has {len(held.text)} characters, and no text there")
-    return Evidence((Passage(f"{held.id}:{begin}", document, held.title, 1.0, text, begin, stop),))
+    return Evidence((Passage(f"{held.id}:{begin}", name, held.title, 1.0, text, begin, stop),))
 
 
 async def sql(tools: Toolbox, query: str) -> Evidence:
@@ -304,16 +305,44 @@ def describe_evidence(evidence: Evidence) -> str:
     return ", ".join(parts) or "nothing"
 
 
+def format_call(call: ToolCall) -> str:
+    """Write a call on one line, as a model is reminded of it."""
+    return f"{call.tool}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
+
+
 def _explain(tool: str, why: str) -> Evidence:
     return Evidence(findings=(Finding(why, tool),))
 
 
 def _find_named(ctx: Context, name: str) -> list[int]:
-    """Return the positions of the entities with this name or alias; InputError where none has."""
-    found = ctx.view.find_by_name_or_alias(name)[:_MAX_NAMESAKES].tolist()
+    """Return the positions of the entities with this name or alias, or whose names are in it.
+
+    InputError where there is none.
+    """
+    found = [int(at) for at in ctx.view.find_by_name_or_alias(name)]
+    if not found:
+        links = link_names(ctx.view, name, tokenize(name))
+        found = [int(at) for link in links for at in link.entities]
     if not found:
         raise InputError(f"no entity is named {name!r}; search for it instead")
-    return [int(at) for at in found]
+    return found[:_MAX_NAMESAKES]
+
+
+async def _find_document(ctx: Context, name: str) -> tuple[str, str]:
+    """Return the name and the id of a document, by its name or the title of its page."""
+    if ctx.sources is None:
+        raise InputError("documents cannot be read here")
+    known = await ctx.sources([name])
+    if not known:
+        owners = ctx.view.links("owners")
+        pages = [int(c) for at in ctx.view.find_by_name_or_alias(name) for c in owners.row(int(at))]
+        hits = tuple(Hit(at, 1.0, "page") for at in pages[:1])
+        known = await ctx.sources(
+            [one.doc for one in (await fetch_evidence(ctx, Found(hits))).chunks]
+        )
+    for found, source in known.items():
+        return found, source.document
+    raise InputError(f"there is no document {name!r}; search for it instead")
 
 
 async def _facts_around(ctx: Context, entity: int, query: str) -> list[Hit]:

@@ -114,7 +114,7 @@ class Quick:
     """Readings of the longest chain."""
     beam: int = 2
     """Chains that are followed at each hop."""
-    least: float = 0.1
+    least: float = 0.12
     """The confidence from which an answer is named; from .5 it counts as told."""
 
     async def __call__(self, ctx: Context, tools: Toolbox, mode: Mode, /) -> Answer:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from clew.agents.calculate import compute
 from clew.agents.tables import query_tables
 from clew.context import Context
-from clew.errors import ConfigError, InputError, StoreError
+from clew.errors import ConfigError, InputError, StoreError, UnknownNameError
 from clew.graph.paths import find_short_paths
 from clew.llm.budget import BudgetExceeded
 from clew.llm.tools import ToolCall, ToolSpec
@@ -73,10 +73,15 @@ class Toolbox:
         """Search as `search` does, raising what goes wrong.
 
         `most` is the agent's number of passages, which that of the caller overrides; `select`
-        filters what is found.
+        filters what is found. Where a query names nothing that is known, a model is told so.
         """
         work = find(self, query, self.top_k or most or self.passages, select)
-        return await self._run("search", query, work)
+        try:
+            return await self._run("search", query, work)
+        except UnknownNameError as error:
+            if not self.ctx.has_model:
+                raise
+            return _explain("search", str(error))
 
     def evidence(self) -> Evidence:
         """Return all that was found so far, each element once, in the order found."""

@@ -130,7 +130,7 @@ class Quick:
             sure = judge(answer, await load_model(ctx.key_values)).confidence
             if sure >= self.least:
                 return answer
-        return quote_closest(ctx, found, mode, chains[0].chance if chains else 0.0)
+        return quote_closest(ctx, found, mode)
 
     async def find_chains(self, ctx: Context, passages: Sequence[Passage]) -> list[Chain]:
         """Return chains that end in an answer, the likeliest first."""
@@ -392,17 +392,14 @@ def measure_said(view: View, question: str, text: str) -> float:
     return known / max(sum(weights.values()), 1e-9)
 
 
-def quote_closest(ctx: Context, found: Evidence, mode: Mode, read: float) -> Answer:
-    """Say that no passage clearly answers, and quote of the closest what is nearest; or refuse."""
+def quote_closest(ctx: Context, found: Evidence, mode: Mode) -> Answer:
+    """Refuse; in open mode show the closest passages, too."""
+    refused = refuse(ctx, found, UNSURE)
     if mode == "reject":
-        return refuse(ctx, found, UNSURE)
-    near = found.chunks[:_QUOTED]
-    citations = tuple(best_sentence(ctx.question, one) for one in near)
+        return refused
+    citations = tuple(best_sentence(ctx.question, one) for one in found.chunks[:_QUOTED])
     text = f"{localise(ctx.question, CLOSEST)}\n{format_quotes(citations)}"
-    signals = {"read": read, "relevance": 0.0}
-    return Answer(
-        *(ctx.question, "", text, "answered", citations, found), signals=signals, missing=UNSURE
-    )
+    return replace(refused, answer=text, citations=citations)
 
 
 def format_quotes(citations: Sequence[Citation]) -> str:

@@ -1,8 +1,8 @@
 """What `clew add --dry-run` says a build costs, against what the build then costs.
 
-`python -m bench.estimate FOLDER… [--model] [--processor]`. Each folder is estimated and then built, with the
-embedder of the settings. With `--model` the stub endpoint of `clew.testing` extracts, with a
-latency of its own, and calls and tokens are compared as well. Each figure is given as estimate,
+`python -m bench.estimate FOLDER… [--model] [--processor]`. Each folder is estimated and then built,
+with the embedder of the settings. With `--model` the stub endpoint of `clew.testing` extracts, with
+a latency of its own, and calls and tokens are compared as well. Each figure is given as estimate,
 reality and the first over the second. With `--processor` seconds are those of the processor, which
 another program that works at the time does not change.
 """

@@ -280,9 +280,11 @@ def _cut(document: Document) -> Iterator[Document]:
         for at, (_, _, end) in enumerate(spans):
             if end - spans[first][1] >= _PIECE or at == len(spans) - 1:
                 text = document.text[spans[first][1] : end]
-                about = {"name": table.name, "columns": table.columns, "label": table.label}
-                numbers = [[spans[first][0], at + 1 - first]]
-                about |= {"start": 0, "end": len(text), "numbers": numbers}
+                about = {
+                    **{"name": table.name, "columns": table.columns, "label": table.label},
+                    **{"start": 0, "end": len(text)},
+                    "numbers": [[spans[first][0], at + 1 - first]],
+                }
                 yield make_document(text, document.title, f"{end}", {TABLES: [about]})
                 first = at + 1
     at = len(document.text) if tables else 0

@@ -78,13 +78,14 @@ class Gold:
             or any(n.casefold() in text.casefold() and n.casefold() not in held for n in needs)
         ]
 
-    def numbers(self, rows: Sequence[Row]) -> str:
-        """Return the numbers of the first two lines that state each page, as marks."""
-        found = (
-            [n for n, row in rows if n and states(row, title, text)][:2]
-            for title, text in self.pages.items()
-        )
-        return "".join(f"[{n}]" for n in dict.fromkeys(n for some in found for n in some))
+    def numbers(self, rows: Sequence[Row], sentence: str) -> str:
+        """Return the number of the line that has a sentence, else of a line of each page."""
+        rows = sorted(rows, key=lambda row: not row[1].startswith(tuple(self.pages)))
+        found = [[n for n, row in rows if n and sentence in row]]
+        if not found[0]:  # a conclusion
+            pages = self.pages.items()
+            found = [[n for n, row in rows if n and states(row, *page)] for page in pages]
+        return "".join(f"[{n}]" for n in dict.fromkeys(n for some in found for n in some[:1]))
 
 
 def states(row: str, title: str, text: str) -> bool:
@@ -137,11 +138,12 @@ class PerfectModel:
     def _step_in_tags(self, texts: Sequence[str]) -> str:
         gold, known = self._find(texts[1]), [t for t in texts if t.startswith("<knowledge>")]
         rows = [(0, row) for text in known for _, row in map(_split_row, _unfold(text))]
-        wanted = [*map(_ask_for, gold.lacking(rows)), gold.question]
-        new = [one for one in wanted if not any(one in text for text in texts[2:])]
-        if (gold.lacking(rows) or not known) and new and "No queries are left" not in texts[-1]:
+        lacking = gold.lacking(rows)
+        wanted = [*map(_ask_for, lacking), gold.question, *(f"{t} {gold.question}" for t in lacking)]
+        new = [one for one in wanted if not any(f"<query>{one}<" in text for text in texts)]
+        if (lacking or not known) and new and "No queries are left" not in texts[-1]:
             return f"<think>This must be found.</think><query>{new[0]}</query>"
-        unknown = not gold.short or (gold.lacking(rows) and "unknown" in texts[1])
+        unknown = not gold.short or (lacking and "unknown" in texts[1])
         return f"<think>That is all.</think><answer>{'unknown' if unknown else gold.short}</answer>"
 
 
@@ -168,8 +170,8 @@ def _write(gold: Gold, rows: Sequence[Row], last: str, strict: bool) -> dict[str
     lacking = gold.lacking(rows)
     if gold.short and not lacking:
         says = gold.says or f"The answer is {gold.short}."
-        marks = gold.numbers(rows)
-        said = " ".join(f"{says[a:b].strip()} {marks}" for a, b in sentence_spans(says))
+        parts = [says[a:b].strip() for a, b in sentence_spans(says)]
+        said = " ".join(f"{part} {gold.numbers(rows, part)}" for part in parts)
         return {"reasoning": "r", "enough": True, "answer": said, "short": gold.short}
     left = _LEFT.search(last)
     if left and int(left[1]):
@@ -246,7 +248,8 @@ def _answer_part(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
 
 def _read_values(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
     found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
-    return {"values": [{"text": row[:200], "items": [n]} for n, row in found]}
+    found.sort(key=lambda row: not row[1].startswith(tuple(gold.pages)))
+    return {"values": [{"text": row[:200], "items": [n]} for n, row in found[:2]]}
 
 
 def _nothing(*_: Any) -> dict[str, Any]:

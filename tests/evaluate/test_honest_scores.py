@@ -10,7 +10,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, UNSUPPORTED_MARK, all_translations
 from oracle import (
     CORPUS,
     KNOWN,
@@ -24,6 +23,7 @@ from oracle import (
     wrong,
 )
 
+from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, UNSUPPORTED_MARK, all_translations
 from clew.agents.base import Mode
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question

@@ -44,10 +44,7 @@ _FINDINGS = Section("findings")  # what tools computed is always shown
 _IDENTIFIERS = frozenset("id key uid uuid guid identifier node_id nodeid iri uri".split())
 
 EVERYTHING = Layout(
-    tuple(
-        Section(kind, bare=True)
-        for kind in ("entities", "paths", "facts", "communities", "passages")
-    )
+    tuple(Section(kind) for kind in ("passages", "entities", "paths", "facts", "communities"))
 )
 """All kinds of evidence, as tools return them."""
 
@@ -99,6 +96,16 @@ class EvidencePage:
         """Return the numbers that the lines of another page have here, as [2][5]."""
         known = {item.text: number for number, item in enumerate(self.items, start=1)}
         return "".join(f"[{known[one.text]}]" for one in other.items if one.text in known)
+
+    def without_said(self, page: "EvidencePage") -> "EvidencePage":
+        """Leave out the facts that a passage here or on another page says word for word."""
+        said = [one.text for one in (*page.items, *self.items) if one.kind == "passages"]
+        kept = (
+            one
+            for one in self.items
+            if one.kind != "facts" or not any(one.facts[0] in text for text in said)
+        )
+        return replace(self, items=tuple(kept))
 
     def merge(self, other: "EvidencePage") -> "EvidencePage":
         """Add the lines of another page that this one has not; numbers stay as they are.

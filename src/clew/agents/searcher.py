@@ -79,7 +79,7 @@ async def run_tools(
     numbers: dict[str, str] = {}
     for one, evidence in zip(wanted, found, strict=True):
         layout = None if one.tool == "search" and not evidence.findings else EVERYTHING
-        shown = await show_evidence(ctx, evidence, layout)
+        shown = (await show_evidence(ctx, evidence, layout)).without_said(page)
         tables = await show_evidence(ctx, await describe_tables(ctx, evidence), EVERYTHING)
         page = page.merge(shown).merge(tables)
         numbers[format_call(one)] = page.numbers_of(shown) or "nothing"

@@ -22,12 +22,10 @@ from clew.llm.budget import BudgetExceeded
 from clew.llm.tools import ToolCall, ToolSpec
 from clew.machine_memory import is_lack_of_memory
 from clew.retrieve.graph_cache import facts_between, neighbour_graph
-from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.lookup import NearFacts
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
-from clew.text.names import tokenize
 from clew.types import Evidence, Finding, Found, Hit, Passage, Path, Route
 
 _MAX_PASSAGES = 50
@@ -198,7 +196,10 @@ async def entity(tools: Toolbox, name: str) -> Evidence:
     pages = sorted({int(chunk) for at in places for chunk in owners.row(at)})[:_MAX_NAMESAKES]
     hits = tuple(Hit(at, 1.0, "name") for at in places)
     about = tuple(Hit(at, 1.0, "page") for at in pages)
-    return await fetch_evidence(ctx, Found(about, hits, tuple(around)), full=True)
+    found = await fetch_evidence(ctx, Found(about, hits, tuple(around)), full=True)
+    if pages:
+        return found
+    return replace(found, findings=(Finding(f"{name} has no document of its own", "entity"),))
 
 
 async def neighbours(tools: Toolbox, name: str, query: str = "") -> Evidence:
@@ -241,7 +242,7 @@ async def communities(tools: Toolbox, query: str, k: int = 5) -> Evidence:
 async def read(tools: Toolbox, document: str, start: int = 0, end: int | None = None) -> Evidence:
     """Read a document, given by its name or title, between two character positions.
 
-    By default its beginning is read.
+    By default its beginning is read, at most 6,000 characters at once.
     """
     ctx = tools.ctx
     name, key = await _find_document(ctx, document)
@@ -320,14 +321,8 @@ def _explain(tool: str, why: str) -> Evidence:
 
 
 def _find_named(ctx: Context, name: str) -> list[int]:
-    """Return the positions of the entities with this name or alias, or whose names are in it.
-
-    InputError where there is none.
-    """
+    """Return the positions of the entities with this name or alias; InputError where none has."""
     found = [int(at) for at in ctx.view.find_by_name_or_alias(name)]
-    if not found:
-        links = link_names(ctx.view, name, tokenize(name))
-        found = [int(at) for link in links for at in link.entities]
     if not found:
         raise InputError(f"no entity is named {name!r}; search for it instead")
     return found[:_MAX_NAMESAKES]

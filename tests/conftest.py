@@ -31,6 +31,7 @@ from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.postgres_server import start_server, why_not
 from clew.testing.word_reader import WordReader
+from clew.text.tables import read_tables
 from clew.text.unicode import digest
 from clew.types import Document
 
@@ -141,6 +142,12 @@ VALLEY: Sequence[Document] = (
     document("poet", "Anton Reeve was a poet. He was born in Vessen.", "Anton Reeve"),
     document("moss", "Clara Lindqvist described the mosses of the Grey Coast.", "Clara Lindqvist"),
 )
+
+
+def list_rows(document: Document) -> list[dict[str, str]]:
+    """The cells of all rows of a file of tables."""
+    tables = read_tables(document.text, document.metadata)
+    return [dict(row.cells) for table in tables for row in table.rows()]
 
 
 def open_base(folder: Path) -> KnowledgeBase:

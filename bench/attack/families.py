@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.agents.confidence import save_model
-
 from bench.attack.sample import (
     QUESTIONS,
     TREES,
@@ -22,6 +20,7 @@ from bench.attack.sample import (
     run,
     stream,
 )
+from clew.agents.confidence import save_model
 from clew.config import Settings
 from clew.engine import KnowledgeBase, open_store
 from clew.errors import StoreError

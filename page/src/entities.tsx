@@ -83,17 +83,3 @@ export function describeShared(fact: SharedFact): string {
   const text = fact.relation || dropMarks(fact.text);
   return fact.states ? text : t("stated in the same passage: {text}", { text });
 }
-
-const MOST_WORDS = 40; // letters between two names that may tell how they are related
-/** How a fact relates two entities: its relation, else the words between their names, else nothing. */
-export function nameRelation(fact: SharedFact, one: Entity, other: Entity): string {
-  if (fact.relation) return fact.relation;
-  const text = dropMarks(fact.text);
-  const find = ({ name, aliases }: Entity) =>
-    [name, ...aliases].map((called) => ({ start: text.indexOf(called), end: text.indexOf(called) + called.length })).find((place) => place.start >= 0);
-  const places = [find(one), find(other)];
-  if (!places[0] || !places[1]) return "";
-  const [first, last] = places[0].start < places[1].start ? [places[0], places[1]] : [places[1], places[0]];
-  const words = text.slice(first.end, last.start).trim();
-  return words.length <= MOST_WORDS && /\p{L}/u.test(words) && !/[.;|。；]/u.test(words) ? words : "";
-}

@@ -38,17 +38,12 @@ export function spaceParagraphs(text: string): string {
 const formatPlace = (one: Citation): string => `${formatSource(one).replace(" · ", ", ")}, ${one.start}–${one.end}`;
 /** Whether the short answer stands above the text. */
 export const isHeaded = ({ candidate, verdict }: Answer): boolean => Boolean(candidate) && verdict === "answered" && candidate.length < 120;
-/** A file and the row of a table in it, where the name of a document says one. */
-export function nameFile(doc: string): string {
-  const [, file, row] = /^(.+)#(\d+)$/.exec(doc) ?? [];
-  return file ? t("{file}, row {n}", { file, n: row! }) : doc;
-}
 /** The document and the place in it: the page of the quote itself, or the row of a table. */
 export function formatSource(one: Citation): string {
   if (one.page) return `${one.doc} · ${t("Page {n}", { n: one.page })}`;
   // The heading of a row is its number, below the name of its sheet.
   const [, sheet = "", row] = /^(?:(.+) > )?row (\d+)$/.exec(one.heading ?? "") ?? [];
-  return row ? t("{file}, row {n}", { file: [one.doc, sheet].filter(Boolean).join(", "), n: row }) : nameFile(one.doc);
+  return row ? t("{file}, row {n}", { file: [one.doc, sheet].filter(Boolean).join(", "), n: row }) : one.doc;
 }
 
 const toText = (bytes: Uint8Array): string =>

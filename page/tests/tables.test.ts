@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { cutTables } from "../src/reader";
-import { formatSource, nameFile } from "../src/share";
+import { formatSource } from "../src/share";
 import { findTables, readRow } from "../src/tables";
 import { dropInner, nest, sayPlainly } from "../src/views/reasoning";
 
@@ -44,8 +44,6 @@ describe("tables in a document", () => {
   });
   it("are named by file and row", () => {
     const cited = { doc: "offices.csv", chunk: "", start: 0, end: 9, quote: "office: North Pier; city: Oslo." };
-    expect(nameFile("a/offices.csv#6")).toBe("a/offices.csv, row 6");
-    expect(nameFile("c#.md")).toBe("c#.md");
     expect(formatSource({ ...cited, heading: "row 3" })).toBe("offices.csv, row 3");
     expect(formatSource({ ...cited, doc: "prices.xlsx", heading: "May > row 3" })).toBe("prices.xlsx, May, row 3");
     expect(formatSource({ ...cited, heading: "Rowing > Rows" })).toBe("offices.csv");

@@ -42,6 +42,7 @@ from clew.ingest.extract_processes import (
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, RemoteParser, TaskRunner
+from clew.ingest.saved_extractions import SavedExtractions
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.ingest.unused_vectors import erase_unused_vectors
 from clew.llm.chat import Chat
@@ -158,6 +159,10 @@ class Builder:
         count = choose_processes(self.settings.extract.processes, self.embed)
         async with extract_in_processes(extract, name, find_installed_model(), count) as shared:
             pipeline = replace(pipeline, extract=WithTableRows(shared))
+            folder = getattr(self.store, "folder", None)  # a store in memory has none
+            if name in OFFLINE_EXTRACTORS and folder is not None:
+                saved = SavedExtractions(shared, folder / "extracted.jsonl")
+                pipeline = replace(pipeline, extract=WithTableRows(saved), after_write=saved.forget)
             added = await pipeline.add(documents)
             return added, shared.note if isinstance(shared, ProcessExtractor) else ""
 

@@ -28,6 +28,7 @@ from clew.ingest.build import AddResult
 from clew.ingest.embedding import ProgressCallback
 from clew.ingest.files import find_files
 from clew.ingest.readers.source import Skipped
+from clew.llm.limits import ModelWait
 from clew.store.protocol import Counts
 from clew.types import Document, Evidence, Usage
 
@@ -433,6 +434,8 @@ def _read_event(name: str, data: dict[str, Any]) -> Event:
         return AnswerDelta(data["text"], bool(data.get("restart")))
     if name == "step-started":
         return from_json(StepStarted, data)
+    if name == "model":
+        return from_json(ModelWait, data)
     return StepEnded(from_json(TraceStep, {"input": "", **data}), data["depth"])
 
 

@@ -21,6 +21,7 @@ from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, check_same_dim, measure_known
 from clew.llm.fit_prompt import WindowedChat
+from clew.llm.limits import ModelWait
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.llm.tools import ToolSpec
@@ -148,7 +149,7 @@ class PassageReader(Protocol):
         ...
 
 
-Event = StepStarted | StepEnded | AnswerDelta
+Event = StepStarted | StepEnded | AnswerDelta | ModelWait
 EventListener = Callable[[Event], None]
 
 

@@ -55,6 +55,7 @@ from clew.ingest.unused_vectors import erase_unused_vectors
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
+from clew.llm.limits import tell_waits
 from clew.llm.rerank import Reranker
 from clew.models import Models
 from clew.reader.span_reader import find_reader
@@ -416,7 +417,9 @@ class KnowledgeBase:
     ) -> AnswerStream:
         """Answer a question as a stream of events; the last item is the answer."""
         return stream_answer(
-            lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
+            lambda emit: tell_waits(
+                emit, self.ask(question, manner=replace(manner, on_event=emit), **how)
+            )
         )
 
     async def _load_view(self, snapshot: Snapshot) -> View:
@@ -439,8 +442,7 @@ class KnowledgeBase:
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        found = await self.store.find_problems()
-        if found:
+        if found := await self.store.find_problems():
             return found
         async with self.store.snapshot() as snapshot:
             states = await self.builder.make_tree_manager().states(snapshot)

@@ -7,6 +7,7 @@ from typing import Any
 
 from clew.agents.base import Answer, Results
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
+from clew.llm.limits import ModelWait
 from clew.types import Route
 
 
@@ -44,6 +45,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "note": answer.note,
         "missing": answer.missing,
         "complete": answer.complete,
+        "model_error": answer.model_error,
         "citations": to_json_value(answer.citations),
         **to_json_value(answer.evidence),
         "trace": to_json_value(answer.trace),
@@ -63,6 +65,8 @@ def event_json(event: Event) -> tuple[str, dict[str, Any]]:
             return "step", {**shown, **spent, "docs": list(step.docs), **paths, "depth": depth}
         case AnswerDelta(text=text, restart=restart):
             return "token", {"text": text, **({"restart": True} if restart else {})}
+        case ModelWait():
+            return "model", to_json_value(event)
 
 
 def _walked_json(route: Route) -> dict[str, Any]:

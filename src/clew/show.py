@@ -9,6 +9,7 @@ from clew.errors import StoreError, suggest
 from clew.index.view import View
 from clew.store.protocol import DocumentSource, Snapshot
 from clew.text.structure import is_heading_line
+from clew.text.tables import find_row, read_tables, split_place
 from clew.text.unicode import split_words
 
 _DENIED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)
@@ -31,8 +32,11 @@ async def find_details(
     """Find the documents and entities called `name`."""
     view = View(now.arrays, {})
     documents = []
+    place = split_place(name) if name not in sources else None
     if name in sources:
         documents.append(await _describe_document(name, now, view, sources[name].document))
+    elif place is not None and place[0] in sources:
+        documents += await _describe_row(name, now, view, sources[place[0]].document)
     found = view.find_by_name_or_alias(name).tolist()
     if not documents and not found:
         known = await _load_names(now, view)
@@ -84,6 +88,21 @@ async def _describe_document(name: str, now: Snapshot, view: View, key: str) -> 
     }
 
 
+async def _describe_row(name: str, now: Snapshot, view: View, key: str) -> list[dict[str, Any]]:
+    """Describe the row of a table at a place such as "offices.csv, row 3", if there is one."""
+    place = split_place(name)
+    document = (await now.documents([key]))[key]
+    span = find_row(read_tables(document.text, document.metadata), *place[1:]) if place else None
+    if place is None or span is None:
+        return []
+    chunks = (await now.chunks(view.keys("chunk").tolist())).values()
+    held = [one for one in chunks if one.document == key and span[0] <= one.start < span[1]]
+    text = document.text[slice(*span)]
+    where = {"document": place[0], "start": span[0], "end": span[1]}
+    counts = {"characters": len(text), "chunks": len(held)}
+    return [{"id": key, "name": name, "title": document.title, **counts, **where, "text": text}]
+
+
 async def describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
     """Describe the entity at a position, with its facts and where they are stated."""
     key = int(view.keys("entity")[at])
@@ -103,6 +122,7 @@ async def describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
             "relation": facts[fact_key].relation,
             "doc": names[chunk_of_fact.document][0] if chunk_of_fact else "",
             "title": chunk_of_fact.title if chunk_of_fact else "",
+            "heading": chunk_of_fact.heading if chunk_of_fact else "",
             "chunk": support.chunk,
             "start": support.start,
             "end": support.end,

@@ -5,15 +5,18 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.extract.rules import Offline
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
+from clew.types import Chunk, Document
 
 # A child that adds every file of a folder with a fake embedder that takes its time.
 CHILD = """
@@ -148,3 +151,72 @@ def test_a_full_disk_is_one_sentence_and_the_knowledge_base_stays_whole(
     assert "error:" in said
     assert "Traceback" not in said
     assert _added(kb, docs)[0] == undisturbed[0]
+
+
+# A child whose embedder takes 20 ms a text, and writes down each that it has embedded.
+SLOW_CHILD = """
+import asyncio, signal, sys
+from pathlib import Path
+import typer
+from clew.cli.common import run
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.fakes import HashEmbed
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = Path(sys.argv[1])
+
+class Slow(HashEmbed):
+    async def __call__(self, texts, /, *, role="passage"):
+        for text in texts:
+            await asyncio.sleep(0.02)
+            print("embedded", flush=True)
+        return await super().__call__(texts, role=role)
+
+async def main():
+    settings = Settings(kb=folder, extractor="offline")
+    base = KnowledgeBase(SqliteStore(folder, create=True), settings, Slow())
+    await base.add([sys.argv[2]])
+
+try:
+    run(main, False)
+except typer.Exit as leave:
+    sys.exit(leave.exit_code)
+"""
+
+
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, *(pytest.param(n, marks=pytest.mark.slow) for n in (15, 2))]
+)
+def test_what_was_embedded_and_extracted_before_a_kill_is_not_done_again(
+    tmp_path: Path,
+    docs: Path,
+    undisturbed: tuple[dict[str, object], int, int],
+    how: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, everything, _ = undisturbed
+    kb = tmp_path / "kb"
+    words = [sys.executable, "-c", SLOW_CHILD, str(kb), str(docs)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        done = everything * 2 // 3
+        for _ in range(done):
+            assert child.stdout.readline()
+        child.send_signal(how)
+    assert _documents(kb) == 0
+    read = list[str]()
+    extract = Offline.__call__
+
+    async def note(self: Offline, document: Document, chunks: Sequence[Chunk]) -> object:
+        read.extend(document.names)
+        return await extract(self, document, chunks)
+
+    monkeypatch.setattr(Offline, "__call__", note)
+    again, embedded = _added(kb, docs)
+    assert again == whole
+    assert read == []
+    # What was under way at the kill is lost: two seconds of work, of the many that there were.
+    assert everything - done <= embedded <= everything - done + 100
+    assert not (kb / "extracted.jsonl").exists()

@@ -140,6 +140,7 @@ async def test_a_formula_without_a_value_or_a_broken_sheet_loses_no_other(tmp_pa
     write_workbook(path, rows + "</w>", write_row(1, "A", "B") + "<row", rows + "</w>")
     found = [item async for item in read([path])]
     texts = [item.text for item in found if isinstance(item, Document)]
-    assert texts == ["Region: North; Units: 120.", "Region: South; Units: 12o."] * 2
+    lines = "Region: North; Units: 120.\nRegion: South; Units: 12o."
+    assert texts == [f"## S1\n\n{lines}\n\n## S3\n\n{lines}"]
     told = [item.name for item in found if isinstance(item, Skipped)]
     assert told == [f"{path}#S{number}" for number in (1, 2, 3)]

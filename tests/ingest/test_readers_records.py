@@ -203,7 +203,7 @@ async def test_a_table_without_text_is_read_row_by_row(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,b\n1,2\n3,4\n")
     documents, skipped = await rows(path)
-    assert [d.text for d in documents] == ["a: 1; b: 2.", "a: 3; b: 4."] and not skipped
+    assert [d.text for d in documents] == ["a: 1; b: 2.\na: 3; b: 4."] and not skipped
 
 
 async def test_large_cells_and_lines_that_are_too_long(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""Tables of every format: each row is a document whose cells are kept, named by one of them."""
+"""Tables of every format: a file is one document, its rows are places in it with cells."""
 
+import csv
 import json
 import re
 import sqlite3
@@ -11,7 +12,9 @@ import pytest
 from clew.ingest.files import READERS, read
 from clew.ingest.readers.source import ReadBudget, Skipped
 from clew.ingest.readers.tables import choose_label, flatten_row, split_column
+from clew.text.tables import read_tables
 from clew.types import Document
+from conftest import list_rows
 
 TOWNS = [
     {"code": "HA", "name": "Hallowmere", "people": 1200},
@@ -96,14 +99,29 @@ async def test_every_format_gives_the_same_rows(tmp_path: Path, name: str) -> No
     WRITERS[name](path)
     documents, skipped = await _read(path)
     assert not skipped
-    assert [d.text for d in documents] == [
+    [document] = documents
+    assert document.names == (path.as_posix(),)
+    assert document.text.split("\n") == [
         "code: HA; name: Hallowmere; people: 1200.",
         "code: VE; name: Vessen; people: 86000.",
     ]
-    assert [d.title for d in documents] == ["Hallowmere", "Vessen"]
-    assert all(d.names[0].startswith(f"{path.as_posix()}#") for d in documents)
-    assert {d.metadata["table"] for d in documents} == {path.as_posix()}
-    assert str(documents[1].metadata["cells"]["people"]) == "86000"
+    [table] = read_tables(document.text, document.metadata)
+    assert (table.name, table.columns, table.label) == ("", ("code", "name", "people"), "name")
+    for row, town in zip(table.rows(), TOWNS, strict=True):
+        assert row.cells == {column: str(value) for column, value in town.items()}
+        assert document.text[row.start : row.end].endswith(f"people: {town['people']}.")
+        spans = {column: document.text[a:b] for column, (a, b) in row.spans.items()}
+        assert spans == row.cells
+
+
+async def test_values_with_any_marks_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    odd = ['say "a; b: c"', '"quoted"', "b: x; a: y", "ends; ", '"; "', "a.", ";", "two\nlines"]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["a", "b"], *([one, "2"] for one in odd)])
+    documents, skipped = await _read(path)
+    assert not skipped
+    assert list_rows(documents[0]) == [{"a": " ".join(one.split()), "b": "2"} for one in odd]
 
 
 async def test_a_damaged_part_of_a_workbook_is_one_skip(tmp_path: Path) -> None:
@@ -137,19 +155,20 @@ async def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path: Path) ->
 async def test_tables_of_one_file_are_kept_apart(tmp_path: Path) -> None:
     path = tmp_path / "all.json"
     path.write_text(json.dumps({"towns": TOWNS, "rivers": [{"name": "Tarn", "km": 40}] * 2}))
-    documents, _ = await _read(path)
-    assert [d.names[0].rpartition("/")[2] for d in documents] == [
-        *("all.json#towns#1", "all.json#towns#2"),
-        *("all.json#rivers#1", "all.json#rivers#2"),
-    ]
-    assert documents[2].id == documents[3].id  # the same row twice is one document
+    [document], _ = await _read(path)
+    towns, rivers = read_tables(document.text, document.metadata)
+    assert (towns.name, rivers.name) == ("towns", "rivers")
+    assert [row.number for row in rivers.rows()] == [1, 2]
+    assert [row.cells["name"] for row in towns.rows()] == ["Hallowmere", "Vessen"]
+    first = next(rivers.rows())
+    assert document.text[first.start : first.end] == "name: Tarn; km: 40."
 
 
 async def test_a_table_without_a_header_has_numbered_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("Hallowmere,1200\nVessen,86000\n")
     documents, _ = await _read(path)
-    assert [d.text for d in documents] == [
+    assert documents[0].text.split("\n") == [
         "column 1: Hallowmere; column 2: 1200.",
         "column 1: Vessen; column 2: 86000.",
     ]
@@ -202,10 +221,10 @@ async def test_lines_above_the_header_are_no_columns(tmp_path: Path, name: str, 
     path.write_text(head + (rows.replace(",", "\t") if name.endswith("tsv") else rows))
     documents, skipped = await _read(path)
     assert not skipped
-    assert [one.metadata["cells"]["Building"] for one in documents] == ["North wing", "South wing"]
-    assert [one.names[0].rpartition("#")[2] for one in documents] == [
-        str(head.count("\n") + number) for number in (2, 3)
-    ]
+    [table] = read_tables(documents[0].text, documents[0].metadata)
+    rows = list(table.rows())
+    assert [row.cells["Building"] for row in rows] == ["North wing", "South wing"]
+    assert [row.number for row in rows] == [head.count("\n") + number for number in (2, 3)]
 
 
 async def test_a_sheet_whose_rows_have_no_numbers_is_read(tmp_path: Path) -> None:
@@ -219,23 +238,22 @@ async def test_a_sheet_whose_rows_have_no_numbers_is_read(tmp_path: Path) -> Non
             new.writestr(part, text)
     documents, skipped = await _read(bare)
     assert not skipped
-    assert [one.metadata["cells"] for one in documents] == TOWNS
-    assert len({one.names[0] for one in documents}) == len(TOWNS)
+    assert list_rows(documents[0]) == [{k: str(v) for k, v in town.items()} for town in TOWNS]
 
 
 async def test_json_object_of_objects_is_one_row_per_key(tmp_path: Path) -> None:
     path = tmp_path / "huts.json"
     path.write_text('{"Alto": {"beds": 24}, "Bassa": {"beds": 8}, "Cima": {"beds": 3}}')
     documents, skipped = await _read(path)
-    assert [one.metadata["cells"] for one in documents][1] == {"key": "Bassa", "beds": 8}
-    assert len(documents) == 3 and not skipped
+    assert list_rows(documents[0])[1] == {"key": "Bassa", "beds": "8"}
+    assert len(list_rows(documents[0])) == 3 and not skipped
 
 
 async def test_json_object_that_is_no_row_is_read_as_settings(tmp_path: Path) -> None:
     path = tmp_path / "app.json"
     path.write_text('{"name": "kestrel", "server": {"port": 8080}, "log": {"level": "info"}}')
     documents, skipped = await _read(path)
-    assert not skipped and "cells" not in (documents[0].metadata or {})
+    assert not skipped and not list_rows(documents[0])
     assert documents[0].text.split("\n") == [
         "name: kestrel",
         "server.port: 8080",
@@ -247,7 +265,7 @@ async def test_columns_of_one_name_are_numbered(tmp_path: Path) -> None:
     path = tmp_path / "huts.csv"
     path.write_text("name,value,value\nAlto,1,2\nBassa,3,4\n")
     documents, _ = await _read(path)
-    found = [one.metadata["cells"] for one in documents]
+    found = list_rows(documents[0])
     assert found[0] == {"name": "Alto", "value": "1", "value (2)": "2"} and len(found) == 2
 
 
@@ -255,7 +273,7 @@ async def test_equal_values_in_the_first_line_are_no_header(tmp_path: Path) -> N
     path = tmp_path / "likes.csv"
     path.write_text("Anna,red,red\nBob,red,blue\n")
     documents, _ = await _read(path)
-    assert len(documents) == 2 and "column 2" in documents[0].metadata["cells"]
+    assert len(list_rows(documents[0])) == 2 and "column 2" in list_rows(documents[0])[0]
 
 
 def _write_formatted(path: Path) -> None:
@@ -294,7 +312,7 @@ async def test_cells_of_a_workbook_are_told_as_they_are_shown(tmp_path: Path) ->
     path = tmp_path / "a.xlsx"
     _write_formatted(path)
     documents, skipped = await _read(path)
-    assert [one.metadata["cells"] for one in documents] == [
+    assert list_rows(documents[0]) == [
         {
             "when": "2024-03-05T14:30:00",
             "share": "25%",
@@ -318,8 +336,7 @@ async def test_sqlite_search_indexes_are_no_tables_and_booleans_are_yes(tmp_path
         database.execute("INSERT INTO memo VALUES ('Buy hay.')")
     database.close()
     documents, skipped = await _read(path)
-    assert not skipped and {one.text for one in documents} == {
-        "name: Rex; trained: yes; paws: 1.",
-        "name: Ulla; trained: no; paws: 4.",
-        "body: Buy hay..",
+    assert not skipped and set(documents[0].text.split("\n")) == {
+        *("## dog", "name: Rex; trained: yes; paws: 1.", "name: Ulla; trained: no; paws: 4."),
+        *("## memo", "body: Buy hay..", ""),
     }

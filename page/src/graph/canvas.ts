@@ -232,7 +232,7 @@ export class GraphCanvas {
   private showHovers(shown: boolean): void {
     this.sigma.getCanvases().hovers!.style.visibility = shown ? "" : "hidden";
   }
-  /** Writes on the lines of an entity what they say, by the key of the other end. */
+  /** Keeps the relation of each line of an entity, by the key of its other end; it is written where there is room. */
   nameLines(key: number, said: Map<number, string>): void {
     for (const [other, text] of said) {
       const edge = this.graph.hasNode(key) && this.graph.hasNode(other) && this.graph.edge(key, other);

@@ -7,7 +7,7 @@ import { Markdown } from "../markdown";
 import { dropMarks } from "../markup";
 import { Reader } from "../reader";
 import { Candidate } from "../candidate";
-import { explainRefusal, formatSource, headRefusal, isBareRefusal, isHeaded, nameFile, packAnswer, partNote, partRepeated, toMarkdown, unpackAnswer } from "../share";
+import { explainRefusal, formatSource, headRefusal, isBareRefusal, isHeaded, packAnswer, partNote, partRepeated, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { readRow } from "../tables";
 import { findThread, listRead } from "../thread";
@@ -375,7 +375,7 @@ function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }
             <button key={n} class="source" onClick={() => open(one)}>
               <span class="number">{n + 1}</span>
               <span class="source-text">
-                <b>{titles.get(one.doc) || nameFile(one.doc)}</b>
+                <b>{titles.get(one.doc) || one.doc}</b>
                 <Quote text={one.quote} />
                 <span class="small soft">{formatSource(one)}</span>
               </span>

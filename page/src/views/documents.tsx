@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { at, call, get, upload } from "../api";
 import { t, tn, translateMessage } from "../i18n";
 import { OpenDocument } from "../reader";
-import { nameFile } from "../share";
 import { current, go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
 import { describe, Empty, formatBytes, Icon, Problem, takeFocus, Words } from "../ui";
 import { Build } from "./build";
@@ -179,8 +178,8 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
       <span class="name">
         {row.state === "added" ? (
           <>
-            <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || nameFile(row.name)}</a>
-            {row.title && row.title !== row.name && <span class="small soft path">{nameFile(row.name)}</span>}
+            <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || row.name}</a>
+            {row.title && row.title !== row.name && <span class="small soft path">{row.name}</span>}
           </>
         ) : (
           <>
@@ -286,8 +285,8 @@ function DropZone({ onDone }: { onDone: () => void }) {
       <p class="small soft formats">
         {FORMATS.map(([kind, ends], n) => (
           <span key={kind} title={ends}>
-            {n > 0 && " · "}
             {t(kind)}
+            {n < FORMATS.length - 1 && " · "}
           </span>
         ))}
       </p>

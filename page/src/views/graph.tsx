@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { countTypes, GraphCanvas, type ColourBy, type Overview, type OverviewNode } from "../graph/canvas";
-import { nameRelation, toHits, useEntities, type SharedFact } from "../entities";
+import { toHits, useEntities, type SharedFact } from "../entities";
 import { colourOf } from "../graph/colours";
 import { Find } from "../find";
 import { t, tn } from "../i18n";
@@ -78,12 +78,12 @@ export function GraphView() {
     if (entities[0]) await expand(entities[0]);
     else toast(t("No entity has this name."));
   };
-  const nameLines = (entity: Entity, neighbours: Neighbour[]) =>
-    canvas.current?.nameLines(entity.key, new Map(neighbours.flatMap((one) => (one.facts[0] ? [[one.key, nameRelation(one.facts[0], entity, one)]] : []))));
+  const nameLines = (key: number, neighbours: Neighbour[]) =>
+    canvas.current?.nameLines(key, new Map(neighbours.map((one) => [one.key, one.facts[0]?.relation ?? ""])));
   const showPath = (keys: Entity[], facts: SharedFact[]) => {
     const edges = facts.map((fact, n): [number, number, number] => [keys[n]!.key, keys[n + 1]!.key, fact.key]);
     canvas.current?.add(keys[0]!.key, keys.map((one) => toNode(one, one.chunks)), edges);
-    facts.forEach((fact, n) => canvas.current?.nameLines(keys[n]!.key, new Map([[keys[n + 1]!.key, nameRelation(fact, keys[n]!, keys[n + 1]!)]])));
+    facts.forEach((fact, n) => canvas.current?.nameLines(keys[n]!.key, new Map([[keys[n + 1]!.key, fact.relation]])));
     canvas.current?.select(null);
     canvas.current?.lightPath(keys.map((one) => one.key));
   };

@@ -38,8 +38,8 @@ interface Props {
   onRead: (place: Citation) => void;
   onClear: () => void;
   onChanged: () => void;
-  /** What the lines of an entity say, as far as the list tells it. */
-  onLines: (entity: Entity, neighbours: Neighbour[]) => void;
+  /** What its lines to these neighbours say. */
+  onLines: (key: number, neighbours: Neighbour[]) => void;
 }
 
 export function Inspect(props: Props) {
@@ -126,8 +126,8 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrec
   const [entity, error] = useLoad(() => get<Detail>(at(workspace, `/entities/${id}`)), [id, workspace]);
   const [near] = useLoad(() => get<{ neighbours: Neighbour[] }>(at(workspace, `/entities/${id}/neighbours`, { limit: 30 })), [id, workspace]);
   const [most, setMost] = useState(FACTS);
-  useEffect(() => void (near && entity && onLines({ ...entity, key: id }, near.neighbours)), [near, entity]);
-  if (!entity) return <Problem error={error} />;
+  useEffect(() => void (near && onLines(id, near.neighbours)), [near]);
+  if (!entity) return error ? <Problem error={error} /> : <div class="loading" role="status" aria-label={t("Loading")} />;
   return (
     <>
       <div>

@@ -123,7 +123,10 @@ async def answer_with(ctx: Context, asking: Asking) -> Answer:
     except (ModelError, BudgetExceeded) as ended:
         if not ctx.has_model:
             raise
-        answer = await _answer_without_model(ctx, asking, ended)
+        try:
+            answer = await _answer_without_model(ctx, asking, ended)
+        except (ConfigError, ModelError):  # this recipe needs a model, or the embedder failed
+            raise ended from None
     placed = place_citations(answer.citations, answer.evidence.chunks)
     return replace(answer, question=ctx.question, citations=placed)
 

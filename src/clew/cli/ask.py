@@ -8,11 +8,13 @@ import typer
 
 from clew.agents.conversation import ConversationTurn
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
-from clew.cli.common import CommandContext, command, err, to_valid_text
-from clew.cli.render import print_answer, print_results
+from clew.cli.common import CommandContext, command, err, fail, to_valid_text
+from clew.cli.progress import show_waiting
+from clew.cli.render import describe_model_error, print_answer, print_results
 from clew.json_output import answer_json, search_json
 from clew.layout import Modality
 from clew.llm.budget import UsageLimits
+from clew.llm.limits import tell_waits
 from clew.llm.roles import with_named_model
 
 QuestionArgument = Annotated[str, typer.Argument(help="A question in plain words.")]
@@ -37,7 +39,8 @@ async def search(
 ) -> None:
     """Find evidence for a question; needs no model."""
     async with ctx.open_nonempty_kb(embed=recipe != "bm25") as base:
-        found = await base.search(to_valid_text(question), recipe=recipe, k=k)
+        with show_waiting(ctx.json) as hear:
+            found = await tell_waits(hear, base.search(to_valid_text(question), recipe=recipe, k=k))
     ctx.show(search_json(found), lambda: print_results(found, trace))
 
 
@@ -106,3 +109,5 @@ async def _ask(ctx: CommandContext, question: str, args: AskArgs, history: Path 
     finally:  # after the answer, which was paid for, is shown; also if stdout was closed
         if history:
             append_history(history, ConversationTurn(question, answer.answer))
+    if answer.model_error:
+        fail(describe_model_error(answer))

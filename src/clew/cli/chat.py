@@ -23,12 +23,14 @@ from clew.cli.common import (
     read_text,
     to_valid_text,
 )
-from clew.cli.render import print_answer, shorten
+from clew.cli.progress import show_waiting
+from clew.cli.render import describe_model_error, print_answer, shorten
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.errors import InputError
 from clew.json_output import answer_json
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, UsageLimits
+from clew.llm.limits import tell_waits
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
@@ -65,16 +67,13 @@ async def ask_question(
     """Ask a question, streaming steps and answer pieces if wanted."""
     printer = StreamPrinter() if args.stream and not ctx.json else None
     try:
-        answer = await base.ask(
-            question,
-            recipe=args.recipe,
-            mode=args.mode,
-            k=args.k,
-            manner=AskOptions(
+        with show_waiting(ctx.json, live=printer is None) as hear:
+            manner = AskOptions(
                 *(args.limits, printer, turns, args.evidence, args.show_prompt),
                 confidence=args.confidence,
-            ),
-        )
+            )
+            work = base.ask(question, recipe=args.recipe, mode=args.mode, k=args.k, manner=manner)
+            answer = await tell_waits(hear, work)
     finally:
         if printer is not None:
             printer.end_line()
@@ -202,9 +201,13 @@ async def chat(
             answers.append(answer)
             if not ctx.json:
                 print_answer(answer, trace=False)
+                if answer.model_error:
+                    err.print(describe_model_error(answer), style="red", markup=False)
                 out.print()
     if ctx.json:
         ctx.show([answer_json(one) for one in answers], lambda: None)
+    if any(one.model_error for one in answers):
+        raise typer.Exit(1)
 
 
 def _read_question(silent: bool) -> str:

@@ -34,6 +34,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import EmbedderMismatch, Locked, StoreError
 from clew.labels import hide_after_loss
 from clew.show import NameDetails
+from clew.text.tables import name_place
 from clew.text.unicode import clean, digest
 from clew.types import Document
 
@@ -157,7 +158,8 @@ def _print_shown(found: NameDetails) -> None:
         for name, value in entity["attributes"].items():
             out.print(f"  {escape(name)}: {escape(shorten(str(value), _MAX_DESCRIPTION))}")
         for fact in entity["facts"][:_MAX_SHOWN]:
-            where = format_place(fact["doc"], fact["start"], fact["end"])
+            named = name_place(fact["doc"], fact["heading"])
+            where = format_place(named, fact["start"], fact["end"])
             out.print(f"  • {escape(fact['text'])} [cyan]{escape(where)}[/cyan]")
         if len(entity["facts"]) > _MAX_SHOWN:
             out.print(

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
+from rich.console import RenderableType
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,9 +16,11 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.spinner import Spinner
 from rich.text import Text
 
 from clew.cli.common import err
+from clew.llm.limits import ModelWait, WaitListener
 from clew.types import Usage
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -108,6 +112,70 @@ def _run_regularly(work: Callable[[], None]) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+@contextmanager
+def show_waiting(quiet: bool, live: bool = True) -> Iterator[WaitListener]:
+    """Yield a listener that shows which model is waited for: on a terminal as a line that moves."""
+    if quiet:
+        yield lambda event: None
+        return
+    report = WaitReport()
+    if live and err.is_terminal:
+        shown = Live(
+            get_renderable=report.render,
+            console=err,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout=False,  # what is piped stays what is piped
+            redirect_stderr=False,
+        )
+        with shown:
+            yield report
+    else:
+        with _run_regularly(report.print):
+            yield report
+
+
+class WaitReport:
+    """Says which model is waited for, and for how long; each failure that is retried is a line."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._open: list[str] = []
+        self._since = 0.0
+        self._spinner = Spinner("dots")
+
+    def __call__(self, event: ModelWait) -> None:
+        """Note that a call was sent or has ended; print that one failed."""
+        if event.state == "sent":
+            self._since = self._since if self._open else self._clock()
+            self._open.append(event.model)
+        elif event.state == "ended":
+            self._open.remove(event.model)
+        else:
+            err.print(
+                f"{event.why.rstrip('.')}; asked again in {event.seconds:.0f} s",
+                style="yellow",
+                markup=False,
+            )
+
+    def render(self) -> RenderableType:
+        """Return the line that moves; nothing where no model is waited for."""
+        self._spinner.update(text=Text(line := self._describe(), no_wrap=True))
+        return self._spinner if line else ""
+
+    def print(self) -> None:
+        """Print what is waited for, if anything is."""
+        if line := self._describe():
+            err.print(line, style="dim", markup=False)
+
+    def _describe(self) -> str:
+        waiting = self._open[:]  # another thread changes it
+        if not waiting:
+            return ""
+        more = f" ({len(waiting)} calls)" if len(waiting) > 1 else ""
+        return f"waiting for {waiting[0]}{more} for {self._clock() - self._since:.0f} s"
 
 
 def _make_bars(usage: UsageFunction) -> Progress:

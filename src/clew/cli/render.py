@@ -10,7 +10,7 @@ from clew.agents.confidence import describe_confidence
 from clew.cli.common import out
 from clew.context import TraceStep
 from clew.text.names import name_key
-from clew.text.structure import CRUMB_SEPARATOR
+from clew.text.tables import name_place
 from clew.types import Citation, Passage, Route
 
 _SIZES = re.compile(r"chunks=\d+( \w+=\d+)+")
@@ -119,9 +119,8 @@ def format_place(doc: str, start: int, end: int) -> str:
 
 
 def _format_span(where: Passage | Citation) -> str:
-    crumbs = [where.doc, *filter(None, where.heading.split(CRUMB_SEPARATOR))]
     page = f", p. {where.page}" if where.page else ""
-    named = " › ".join(crumbs) + page
+    named = name_place(where.doc, where.heading) + page
     if isinstance(where, Passage) or where.line is None:
         return format_place(named, where.start, where.end)
     more = f"s {where.line}–{where.end_line}" if where.end_line != where.line else f" {where.line}"
@@ -159,6 +158,11 @@ def print_answer(answer: Answer, trace: bool) -> None:
     _print_prompts(answer)
     if trace:
         print_trace(answer.trace)
+
+
+def describe_model_error(answer: Answer) -> str:
+    """Say that the model which was to answer failed, and why."""
+    return f"the model failed: {answer.model_error}"
 
 
 def _print_prompts(answer: Answer) -> None:

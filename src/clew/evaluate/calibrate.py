@@ -14,7 +14,7 @@ from clew.agents.confidence import (
 )
 from clew.agents.messages import strip_marks
 from clew.engine import KnowledgeBase
-from clew.errors import InputError
+from clew.errors import InputError, ModelError
 from clew.evaluate.datasets import Question
 from clew.evaluate.metrics.answers import f1, sub_exact_match
 from clew.ingest.embedding import ProgressCallback
@@ -84,6 +84,8 @@ async def refit_confidence(
     judged: list[JudgedAnswer] = []
     for number, question in enumerate(scored, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
+        if answer.model_error:
+            raise ModelError(answer.model_error)
         judged.append(judge_outcome(question, answer))
         report("asking", number, len(scored))
     fit = fit_outcomes([one for one in judged if one.signals])

@@ -206,6 +206,8 @@ class _QuestionRunner:
                 question, _describe_error(error), perf_counter() - started
             )
         seconds = perf_counter() - started
+        if isinstance(result, Answer) and result.model_error:  # the model is what is measured
+            return self._make_failed_record(question, result.model_error, seconds)
         result = _without_quotes(result)
         outcome = _to_output(result, question, self.run.answers)
         scored = await self.scorer.score(question, outcome)

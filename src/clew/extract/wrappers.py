@@ -3,16 +3,17 @@
 A row is a fact whose members are its values, each with its type and its column as role.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.extract.model_extractors import DocumentExtractor
 from clew.store.merge import embedded_text
+from clew.store.packed import PACK_FROM, PackedExtractions
 from clew.store.protocol import BY_RULES
+from clew.text.tables import Row, Table, read_tables
 from clew.types import SUBJECT, Chunk, Document, Extraction, RawEntity, RawFact
 
-_CELLS = "cells"  # metadata of a row's document
 _MAX_NAME = 80  # characters of a cell that is taken for a name
 
 
@@ -37,33 +38,42 @@ class WithTableRows:
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk."""
-        if not isinstance(document.metadata.get(_CELLS), dict):
+        tables = read_tables(document.text, document.metadata)
+        if not tables:
             return await self.inner(document, chunks)
-        return [_extract_row(document, chunk) for chunk in chunks]
+        found = _extract_rows(document, tables, chunks)
+        return PackedExtractions(found) if len(chunks) >= PACK_FROM else list(found)
 
 
-def _extract_row(document: Document, chunk: Chunk) -> Extraction:
+def _extract_rows(
+    document: Document, tables: Sequence[Table], chunks: Sequence[Chunk]
+) -> Iterator[Extraction]:
+    """Yield what each chunk says; chunks and rows come in the order of the text."""
+    rows = ((table, row) for table in tables for row in table.rows())
+    table, row = next(rows)
+    for chunk in chunks:
+        while row.end <= chunk.start:
+            table, row = next(rows)
+        yield _extract_row(row.cells.get(table.label) or table.name or document.title, row, chunk)
+
+
+def _extract_row(name: str, row: Row, chunk: Chunk) -> Extraction:
     """Return the row, its values that are names or literals, and one fact: a role per column.
 
     One fact per row rather than one per cell: a table of 100,000 rows has a million cells.
     """
-    row = document.title
-    entities = {row: RawEntity(row, "row", about=1.0)}
-    members = [(row, SUBJECT)]
-    at = chunk.start
-    for column, value in document.metadata[_CELLS].items():
-        name = _show(value)
-        start = document.text.find(f"{column}: {name}", at, chunk.end)
-        if start < 0:
+    entities = {name: RawEntity(name, "row", about=1.0)}
+    members = [(name, SUBJECT)]
+    for column, value in row.cells.items():
+        start, end = row.spans[column]
+        if not chunk.start <= start < end <= chunk.end:
             continue  # the cell is in another chunk
-        at = start + len(column) + 2 + len(name)
-        spans = ((at - len(name), at),)
-        if name == row:
-            entities[row] = RawEntity(row, column, about=1.0, spans=spans)
-        elif len(name) <= _MAX_NAME:
-            kind = _value_type(value, name) or column
-            entities.setdefault(name, RawEntity(name, kind, spans=spans))
-            members.append((name, column))
+        if value == name:
+            entities[name] = RawEntity(name, column, about=1.0, spans=((start, end),))
+        elif len(value) <= _MAX_NAME:
+            kind = _value_type(value) or column
+            entities.setdefault(value, RawEntity(value, kind, spans=((start, end),)))
+            members.append((value, column))
     # As the passage is embedded, so that the same vector serves both.
     fact = RawFact(
         embedded_text(chunk), tuple(dict.fromkeys(members)), span=(chunk.start, chunk.end)
@@ -71,18 +81,9 @@ def _extract_row(document: Document, chunk: Chunk) -> Extraction:
     return Extraction(tuple(entities.values()), (fact,) if len(members) > 1 else ())
 
 
-def _show(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return " ".join(str(value).split())
-
-
-def _value_type(value: Any, shown: str) -> str:
+def _value_type(shown: str) -> str:
     """Return "number" or "date" for a literal value, else ""."""
-    if isinstance(value, bool):
-        return ""
-    digits = shown.replace(",", "").replace(".", "", 1).lstrip("+-")
-    if isinstance(value, int | float) or digits.isdigit():
+    if shown.replace(",", "").replace(".", "", 1).lstrip("+-").isdigit():
         return "number"
     parts = shown.replace("/", "-").split("T")[0].split(" ")[0].split("-")
     is_date = len(parts) == 3 and all(part.isdigit() for part in parts) and len(parts[0]) == 4

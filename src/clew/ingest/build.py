@@ -1,7 +1,7 @@
 """The ingestion pipeline: documents → chunks → extractions → vectors → one write.
 
-Extraction and embedding, which cost time or money, happen before the write and are cached by
-content, so a killed run that is restarted repeats nothing; the write is one transaction.
+Extraction and embedding, which cost time or money, happen before the write and are saved as they
+are made, so a killed run that is restarted goes on from there; the write is one transaction.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from clew.extract.model_extractors import DocumentExtractor
 from clew.graph.parts import HERE, RunParts
 from clew.index.derive import derive_arrays
 from clew.ingest.arrivals import list_origins, record_arrivals, record_origins
-from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
+from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure, split_rows
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import (
     EMBEDDED_KINDS,
@@ -29,7 +29,6 @@ from clew.ingest.embedding import (
 )
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
-from clew.ingest.readers.tables import TABLE_KEY
 from clew.llm.embed import Embedder
 from clew.store.packed import PackedExtractions
 from clew.store.protocol import (
@@ -45,6 +44,7 @@ from clew.store.protocol import (
     make_removal,
     resolve_duplicate_names,
 )
+from clew.text.tables import TABLES
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Kind, Usage
 
@@ -132,6 +132,8 @@ class IngestPipeline:
     """Computes the parts of a derivation."""
     memory: int | None = None
     """Bytes that the documents of one write may take, with what is found in them."""
+    after_write: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Called when what was extracted is written."""
 
     async def add(self, found: AsyncIterator[ReadItem]) -> AddResult:
         """Add new and changed documents; unchanged ones cost nothing."""
@@ -146,7 +148,7 @@ class IngestPipeline:
             marked = False
             async for item in found:
                 document = classifier.classify(item)
-                if document is not None and not marked and TABLE_KEY in document.metadata:
+                if document is not None and not marked and TABLES in document.metadata:
                     await mark_tables_changed(self.store, document.id)
                     marked = True
                 self.progress("read", classifier.status_counts.total(), 0)
@@ -239,6 +241,7 @@ class IngestPipeline:
             if writer is not None:  # its additions are lost, but extractions are cached
                 additions, _ = await self._extract_and_embed(documents)
             await store.write(_make_change(additions), self._derive)
+        self.after_write()
         self.progress("write", 1, 1)
         return done
 
@@ -306,7 +309,7 @@ class IngestPipeline:
         async def work() -> None:
             nonlocal passed_on
             for at, document in remaining:
-                chunks = self.chunk(document)
+                chunks = split_rows(document, self.chunk)
                 passages.begin(at, len(chunks))
                 with hear_chunks(partial(passages.add, at)):
                     found = await self._extract_with_retry(document, chunks)

@@ -8,13 +8,14 @@ approximate.
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.errors import ConfigError
 from clew.ingest.atoms import Atom, find_sections, has_structure, split_atoms
 from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, Section
+from clew.text.tables import read_tables, write_row_place
 from clew.text.unicode import UNSPACED, UNSPACED_CHAR, digest
 from clew.types import Chunk, Document
 
@@ -334,6 +335,23 @@ def _is_short_tail(units: list[SizedSpan], groups: list[tuple[int, int]], size: 
     fresh = sum(tokens for _, _, tokens in units[groups[-2][1] : after])
     together = sum(tokens for _, _, tokens in units[before:after])
     return fresh < size * _SHORT_TAIL_RATIO and together <= size * _WHOLE_TEXT_RATIO
+
+
+def split_rows(document: Document, split: Callable[[Document], list[Chunk]]) -> list[Chunk]:
+    """Split a file of rows at its rows, each headed by its place, and any other with `split`.
+
+    A row that is too long for one chunk is split as a document of its own would be.
+    """
+    tables = read_tables(document.text, document.metadata)
+    size = getattr(split, "size", 0)
+    chunks: list[Chunk] = []
+    for table in tables:
+        for number, start, end in table.spans():
+            spans = [(start, end)]
+            if size and end - start > size:
+                spans = _pack_text(document.text[start:end], start, size, 0)
+            chunks += _make_chunks(document, spans, write_row_place(table.name, number))
+    return chunks if tables else split(document)
 
 
 CHUNKERS: dict[str, ByTokens | BySentences | ByHeadings] = {

@@ -29,7 +29,8 @@ _VECTOR_KINDS: tuple[Kind, ...] = get_args(Kind)
 EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
 """What the texts of an addition are embedded as."""
 BLOCK = 1024  # texts embedded between two appends to the vector files
-_TEXTS_PER_CORE = 32  # given to an embedder without batches of its own before progress is told
+_CALL_SECONDS = 1.0  # of a call to an embedder without batches of its own: each is saved at once
+_FIRST_CHARACTERS = 2_000  # per core, of its first call
 _CHARACTERS_OF_RUN = 20  # what embedding an empty text would cost, in characters
 WAIT_SECONDS = 1.0  # that an answer waits for a slower call before it is kept aside
 
@@ -81,6 +82,8 @@ class EmbeddingQueue:
     _closed: bool = False
     _width_checked: bool = False
     _saving: asyncio.Future[None] | None = None
+    _per_call: float = field(default_factory=lambda: _FIRST_CHARACTERS * count_cores())
+    """How much the next call to an embedder without batches of its own is given."""
 
     def enqueue_addition(self, addition: Addition) -> None:
         """Enqueue the texts of an addition."""
@@ -171,11 +174,28 @@ class EmbeddingQueue:
         await asyncio.to_thread(_EarlyVectors(self.store, self.embed.name).forget)
 
     def _split_by_calls(self, block: list[_PendingText]) -> Iterator[list[list[_PendingText]]]:
-        """Split a block into calls, and these into groups that are in flight together."""
-        size = getattr(self.embed, "batch", len(block))
-        calls = [block[at : at + size] for at in range(0, len(block), size)]
-        parallel = getattr(self.embed, "concurrency", len(calls))
-        yield from (calls[at : at + parallel] for at in range(0, len(calls), parallel))
+        """Split a block into calls, and these into groups that are in flight together.
+
+        An embedder without batches of its own gets one call after the other, of as much as it did
+        in a second before.
+        """
+        size = getattr(self.embed, "batch", 0)
+        if size:
+            calls = [block[at : at + size] for at in range(0, len(block), size)]
+            parallel = getattr(self.embed, "concurrency", len(calls))
+            yield from (calls[at : at + parallel] for at in range(0, len(calls), parallel))
+            return
+        at = 0
+        while at < len(block):
+            until, weight = at, 0
+            while until < len(block) and (until == at or weight < self._per_call):
+                weight += _weigh(block[until : until + 1])
+                until += 1
+            began = perf_counter()
+            yield [block[at:until]]
+            pace = weight / max(perf_counter() - began, 1e-6)
+            self._per_call = min(pace * _CALL_SECONDS, 2 * self._per_call)
+            at = until
 
     async def _embed_calls(self, calls: list[list[_PendingText]]) -> None:
         """Embed in concurrent calls; what is answered is kept, even if another call failed.
@@ -218,18 +238,13 @@ class EmbeddingQueue:
                 await asyncio.to_thread(early.save, keys, task.result())
 
     async def _embed_once(self, call: Sequence[_PendingText]) -> Vectors:
-        """Embed the texts of a call, a few at a time where the embedder has no batches."""
+        """Embed the texts of a call, unless that was done before a kill."""
         keys = [key for item in call for _, key in item.list_keys()]
-        early = _EarlyVectors(self.store, self.embed.name).find(keys)
-        if early is not None:
-            self._report(call)
-            return early
-        few = len(call) if hasattr(self.embed, "batch") else _TEXTS_PER_CORE * count_cores()
-        found = []
-        for at in range(0, len(call), few):
-            found.append(await self._embed_few(call[at : at + few]))
-            self._report(call[at : at + few])
-        return np.concatenate(found)
+        found = _EarlyVectors(self.store, self.embed.name).find(keys)
+        if found is None:
+            found = await self._embed_few(call)
+        self._report(call)
+        return found
 
     async def _embed_few(self, call: Sequence[_PendingText]) -> Vectors:
         """Embed each different text once: a row's passage and its fact have the same."""

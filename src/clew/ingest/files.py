@@ -56,7 +56,7 @@ _SETTINGS_FILE = "clew.toml"
 _DATABASE_FILE = "kb.sqlite"  # a folder with this file is a knowledge base …
 _KB_ENTRIES = frozenset(  # … with these entries
     {_DATABASE_FILE, f"{_DATABASE_FILE}-wal", f"{_DATABASE_FILE}-shm", "writer.lock"}
-    | {"arrays", "vectors", "encoder"}
+    | {"arrays", "vectors", "encoder", "extracted.jsonl"}
 )
 READERS: dict[str, DocumentReader] = {
     "": read_plain_text,

@@ -17,9 +17,9 @@ from pathlib import PurePosixPath
 
 from clew.ingest.parse_process import ReadItem
 from clew.ingest.readers.pages import fold_line
-from clew.ingest.readers.tables import TABLE_KEY
 from clew.text.code_outline import CODE_FORMAT
 from clew.text.origins import compose
+from clew.text.tables import TABLES
 from clew.text.unicode import digest
 from clew.types import Document
 
@@ -153,7 +153,7 @@ def _clean_all(
 
 def _is_page(document: Document) -> bool:
     """Whether a document is prose whose lines may be left out: no places in it are stored."""
-    if not document.names or document.page_starts or TABLE_KEY in document.metadata:
+    if not document.names or document.page_starts or TABLES in document.metadata:
         return False
     return document.metadata.get("format") != CODE_FORMAT
 

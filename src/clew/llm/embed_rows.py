@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float32]
 _CELL = re.compile(r"(?P<column>[^\s:;][^:;\n]{0,59}): \S[^\n]*")
 _MIN_CELLS = 2
+_MAX_TITLES = 2  # lines above a row
 _MAX_WORDS = 12  # of a cell: a longer one is prose, whose words need each other
 _COMMON = 0.3  # weight of what most rows share: names of columns, and digits
 _Span = tuple[int, int]
@@ -23,10 +24,10 @@ _Span = tuple[int, int]
 def find_columns(text: str) -> list[_Span]:
     """Return where a row's text names its columns; nothing if the text is no row of short cells.
 
-    A row is "column: value; column: value.", below a line with its title.
+    A row is "column: value; column: value.", below lines with the names of its file and sheet.
     """
     start = text.rfind("\n") + 1
-    if text.count("\n") > 1:
+    if text.count("\n") > _MAX_TITLES:
         return []
     found: list[_Span] = []
     for cell in text[start:].split("; "):

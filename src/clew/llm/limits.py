@@ -1,6 +1,6 @@
 """Chat wrappers that limit concurrency, rate and duration of calls, retry failures, or fail fast.
 
-A rejected API key stops all calls at once.
+A rejected API key stops all calls that wait at once; whoever listens is told what is waited for.
 """
 
 import asyncio
@@ -9,9 +9,10 @@ import time
 from asyncio import AbstractEventLoop, Future, Semaphore
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from clew.errors import AuthError, ConfigError
@@ -19,14 +20,36 @@ from clew.llm.chat import Chat, EndpointError, Reply, Request, TextCallback
 from clew.llm.openai_api import estimate_prompt_tokens
 
 T = TypeVar("T")
-AUTH_FAILURE_SECONDS = 60.0
-"""Seconds for which a rejected API key fails every other call."""
 BURST_SECONDS = 5.0
 """Seconds of allowance that may be used at once before the rate is enforced."""
 DEFAULT_REPLY_TOKENS = 500
 """Tokens reserved for a reply without a limit until its usage is known."""
 # Network errors that only a reachable host causes, or that may pass with time.
 _REACHABLE_ERRORS = (TimeoutError, ConnectionResetError, BrokenPipeError)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWait:
+    """Event: a call was sent to a model, failed and will be sent again, or has ended."""
+
+    model: str
+    state: Literal["sent", "failed", "ended"]
+    why: str = ""
+    seconds: float = 0.0
+    """After a failure: until it is sent again."""
+
+
+WaitListener = Callable[[ModelWait], None]
+_LISTENER: ContextVar[WaitListener | None] = ContextVar("clew_wait_listener", default=None)
+
+
+async def tell_waits(listener: WaitListener, work: Awaitable[T]) -> T:
+    """Await work; the listener is told of each model call that it waits for."""
+    before = _LISTENER.set(listener)
+    try:
+        return await work
+    finally:
+        _LISTENER.reset(before)
 
 
 class Clock(Protocol):
@@ -227,13 +250,13 @@ async def call_with_retries(call: Callable[[], Awaitable[T]], policy: RetryPolic
 
 @dataclass(eq=False)
 class RetryingChat:
-    """Retries transient failures; a rejected API key ends this and every other call."""
+    """Retries transient failures; a rejected API key ends this call and those that wait."""
 
     inner: Chat
     policy: RetryPolicy = RetryPolicy()
     clock: Clock = field(default_factory=WallClock)
     rng: random.Random = field(default_factory=random.Random, repr=False)
-    _auth_failure: tuple[AuthError, float] | None = field(default=None, init=False, repr=False)
+    _refusals: list[AuthError] = field(default_factory=list, init=False, repr=False)
     _wakeups: WeakKeyDictionary[AbstractEventLoop, Future[None]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
@@ -244,15 +267,26 @@ class RetryingChat:
 
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request until it succeeds, the policy ends, or the error is permanent."""
-        started = self.clock.now()
+        tell = _LISTENER.get() or _ignore
+        tell(ModelWait(self.name, "sent"))
+        try:
+            return await self._send(request, on_text, tell)
+        finally:
+            tell(ModelWait(self.name, "ended"))
+
+    async def _send(
+        self, request: Request, on_text: TextCallback | None, tell: WaitListener
+    ) -> Reply:
+        started, refusals = self.clock.now(), len(self._refusals)
         tracked = TrackedCallback(on_text) if on_text else None
         failures = 0
         while True:
-            self._raise_if_unauthorised()
+            if len(self._refusals) > refusals:  # meanwhile; a later call tries the key again
+                raise AuthError(str(self._refusals[-1])) from self._refusals[-1]
             try:
                 return await self.inner(request, tracked)
             except AuthError as error:
-                self._record_auth_failure(error)
+                self._record_refusal(error)
                 raise
             except EndpointError as error:
                 failures += 1
@@ -262,17 +296,11 @@ class RetryingChat:
                     raise
                 elapsed = self.clock.now() - started
                 wait = self.policy.next_wait(error, failures, elapsed, self.rng.random)
+                tell(ModelWait(self.name, "failed", str(error), wait))
             await self._sleep(wait)
 
-    def _raise_if_unauthorised(self) -> None:
-        """Raise while an authentication failure is recent; later calls try again."""
-        if self._auth_failure is not None:
-            error, at = self._auth_failure
-            if self.clock.now() - at < AUTH_FAILURE_SECONDS:
-                raise AuthError(str(error)) from error
-
-    def _record_auth_failure(self, error: AuthError) -> None:
-        self._auth_failure = (error, self.clock.now())
+    def _record_refusal(self, error: AuthError) -> None:
+        self._refusals.append(error)
         while self._wakeups:
             loop, wakeup = self._wakeups.popitem()
             with suppress(RuntimeError):  # that loop is closed: nothing waits there
@@ -289,6 +317,10 @@ class RetryingChat:
             await asyncio.wait({sleep, wakeup}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             sleep.cancel()
+
+
+def _ignore(event: ModelWait) -> None:
+    """Hear nothing, where nobody listens."""
 
 
 def _wake(wakeup: Future[None]) -> None:

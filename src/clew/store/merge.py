@@ -17,6 +17,7 @@ from typing import NamedTuple
 from clew.text.names import TOKEN, encode_name, fold_token, name_key, short_forms
 from clew.text.small_names import small_code
 from clew.text.structure import CRUMB_SEPARATOR
+from clew.text.tables import is_row_place
 from clew.text.unicode import digest, hash64, normalize_name, to_signed
 from clew.types import (
     LITERAL_TYPES,
@@ -146,7 +147,11 @@ def embedded_text(element: Chunk | Entity | Fact) -> str:
         case Chunk(title=title, heading=heading, text=text):
             # A chunk within a section lacks its headings; elsewhere they are in the text already.
             crumbs = heading.split(CRUMB_SEPARATOR) if heading else []
-            missing = [part for part in crumbs if part != title and part not in text]
+            missing = [
+                part
+                for part in crumbs
+                if part != title and part not in text and not is_row_place(part)
+            ]
             return "\n".join(filter(None, (title, CRUMB_SEPARATOR.join(missing), text)))
         case Entity(name=name):
             return name

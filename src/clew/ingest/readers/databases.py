@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from clew.errors import InputError
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
-from clew.ingest.readers.tables import TableRow, TableSource, read_rows
+from clew.ingest.readers.tables import TableFile, TableRow
 from clew.types import Document
 from clew.version import pip_install_command
 
@@ -19,8 +19,8 @@ _CONTENT_ELSEWHERE = re.compile(r"\bcontent\s*=", re.IGNORECASE)  # of a table t
 
 
 def read_sqlite(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read every table of a SQLite file, each row a document; nothing is written to it."""
-    del budget  # rows are streamed, and SQLite bounds their size itself
+    """Read every table of a SQLite file; nothing is written to it."""
+    file = TableFile(source, budget)
     address = f"file:{quote(str(source.path.resolve()))}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:
@@ -29,8 +29,8 @@ def read_sqlite(source: SourceFile, budget: ReadBudget) -> Iterator[Document | S
             if not tables:
                 raise InputError("holds no tables")
             for name in tables:
-                table = TableSource(source, name if len(tables) > 1 else "")
-                yield from read_rows(table, _select_rows(database, name))
+                yield from file.add(name if len(tables) > 1 else "", _select_rows(database, name))
+            yield from file.finish()
     except (sqlite3.Error, UnicodeDecodeError) as error:  # also of a column's name, or a message
         raise InputError(f"is not a readable SQLite file ({error})") from error
 
@@ -59,8 +59,8 @@ def _select_rows(database: sqlite3.Connection, name: str) -> Iterator[TableRow]:
 
 
 def read_parquet(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read a Parquet file in batches, each row a document."""
-    del budget
+    """Read a Parquet file in batches."""
+    table = TableFile(source, budget)
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -69,7 +69,8 @@ def read_parquet(source: SourceFile, budget: ReadBudget) -> Iterator[Document | 
         raise InputError(f"needs pyarrow to be read; `{needed}` installs it") from error
     try:
         with ParquetFile(source.path) as file:
-            yield from read_rows(TableSource(source), _iter_parquet(file))
+            yield from table.add("", _iter_parquet(file))
+            yield from table.finish()
     # Values that Python does not hold: text that is not UTF-8, dates before the year 1.
     except (ArrowException, OSError, ValueError, OverflowError) as error:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Reads files of rows, each row a document: CSV and TSV, JSON lines, JSON lists.
+"""Reads files of rows: CSV and TSV, JSON lines, JSON lists.
 
 Rows with a text (`text`, `content`, …) are documents of that text; any others are rows of a table,
-and `readers/tables.py` makes documents of them.
+and `readers/tables.py` makes one document of all of them.
 """
 
 import csv
@@ -16,15 +16,14 @@ from clew.ingest.readers.decode import TextLine, decode, read_lines
 from clew.ingest.readers.links import leave_out_link_targets
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.tables import (
+    TableFile,
     TableRow,
-    TableSource,
     can_name_columns,
     flatten_row,
     name_columns,
-    read_rows,
     show_cells,
 )
-from clew.ingest.readers.trace import trace_row, trace_table_rows
+from clew.ingest.readers.trace import trace_row
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -106,8 +105,10 @@ class _CsvLines:
         self.encoding = "utf-8"
         self.record: list[TextLine] = []
         """The lines of the current record."""
-        self.last_lines: dict[int, int] = {}
-        """The last line of each record of several lines, by its first."""
+        self.records = 0
+        """How many records were read, with the header and what stands above it."""
+        self.places: dict[int, tuple[int, int]] = {}
+        """The first and last line of each record whose number is not that of its one line."""
         self.ended = False
         self._lines = read_lines(source, budget)
         self._again: list[TextLine] = []
@@ -174,10 +175,13 @@ def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
     csv.field_size_limit(max(budget.row_bytes, csv.field_size_limit()))
     feed = _CsvLines(source, budget)
     delimiter, header = _read_header(source, feed)
+    feed.records = feed.number
     rows = _read_records(source, feed, delimiter, header)
     if not first_field({name.casefold() for name in header}, TEXT_FIELDS):
-        table = TableSource(source, encoding=feed.encoding)
-        yield from trace_table_rows(read_rows(table, rows), feed.last_lines)
+        file = TableFile(source, budget, feed.encoding)
+        numbered = (r if isinstance(r, Skipped) else (feed.records, r[1]) for r in rows)
+        yield from file.add("", numbered)
+        yield from file.finish(feed.places)
         return
     for row in rows:
         if isinstance(row, Skipped):
@@ -204,12 +208,14 @@ def _read_records(
                 raise csv.Error(_UNCLOSED)
             if cells and len(cells) < len(header) and feed.is_cut():
                 raise csv.Error(_CUT)
-            if feed.number > at:
-                feed.last_lines[at] = feed.number
+            feed.records += more
+            if cells and (feed.records, at) != (at, feed.number):
+                feed.places[feed.records] = (at, feed.number)
             if cells:
                 yield at, _make_record(header, cells)
         except csv.Error as error:
             more = bool(feed.record)
+            feed.records += 1
             yield Skipped(source.name, str(error), at, broken=True)
             feed.repeat_after_first()
             feed.number = at
@@ -312,7 +318,7 @@ def read_json_lines(source: SourceFile, budget: ReadBudget) -> Iterator[Document
         if not isinstance(row, Skipped):
             break
     if held and not isinstance(held[-1], Skipped) and _is_table_row(held[-1][1]):
-        yield from _read_json_table(source, chain(held, rows))
+        yield from _read_json_table(TableFile(source, budget), chain(held, rows))
         return
     for row in chain(held, rows):
         if isinstance(row, Skipped):
@@ -338,12 +344,11 @@ def _read_json_rows(source: SourceFile, budget: ReadBudget) -> Iterator[_JsonRow
 
 
 def _read_json_table(
-    source: SourceFile, rows: Iterable[_JsonRow | Skipped]
+    file: TableFile, rows: Iterable[_JsonRow | Skipped]
 ) -> Iterator[Document | Skipped]:
     plain = (row if isinstance(row, Skipped) else (row[0].number, row[1]) for row in rows)
-    yield from trace_table_rows(
-        read_rows(TableSource(source), _check_objects(source, plain)), last_lines={}
-    )
+    yield from file.add("", _check_objects(file.source, plain))
+    yield from file.finish({})
 
 
 def _check_objects(
@@ -370,9 +375,11 @@ def read_json(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     rows = _parse_json(text.strip())
     tables = _find_tables(rows)
     if tables:
+        file = TableFile(source, budget, encoding)
         for name, some in tables.items():
-            table = TableSource(source, name if len(tables) > 1 else "", encoding)
-            yield from read_rows(table, _check_objects(source, enumerate(some, start=1)))
+            checked = _check_objects(source, enumerate(some, start=1))
+            yield from file.add(name if len(tables) > 1 else "", checked)
+        yield from file.finish()
         return
     if isinstance(rows, Mapping):
         settings = _is_table_row(rows, 1)

@@ -1,21 +1,29 @@
-"""Makes a document of every row of a table: its text is "column: value; …", its cells are kept.
+"""Makes one document of the tables of a file: a line per row, as `clew.text.tables` reads them.
 
-A row's title is the cell that names it. Which column names rows is decided by the first rows alone,
-so that a table of any length is read in one pass.
+Which column names rows is decided by the first rows alone, so that a table is read in one pass.
 """
 
 import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
-from clew.ingest.readers.source import Skipped, SourceFile, make_document
+from clew.errors import InputError
+from clew.ingest.readers.source import (
+    ReadBudget,
+    Skipped,
+    SourceFile,
+    format_megabytes,
+    make_document,
+)
+from clew.text.origins import Piece, encode_origin
+from clew.text.tables import TABLES, count_runs, write_row
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -23,8 +31,6 @@ Cell = str | int | float | bool
 Cells = dict[str, Cell]
 TableRow = tuple[int, Mapping[str, Any]]
 """A row's number, from 1, and its values by column."""
-TABLE_KEY, LABEL_KEY, CELLS_KEY = "table", "label", "cells"
-"""Metadata of a row's document: its table, the column that names rows, and the values."""
 NAME_COLUMNS = ("name", "title", "label", "heading")
 _SAMPLE_ROWS = 200
 _SAMPLE_CHARACTERS = 1_000_000
@@ -34,23 +40,84 @@ _NAMESAKES = 0.5  # … and for one that is called "name"
 _MAX_DEPTH = 3  # of objects within a row, whose fields become columns
 
 
-@dataclass(frozen=True, slots=True)
-class TableSource:
-    """A table within a file; `name` is empty if the file holds one table."""
+@dataclass(eq=False)
+class TableFile:
+    """Collects the tables of a file, one after the other, and makes one document of them."""
 
     source: SourceFile
-    name: str = ""
+    budget: ReadBudget
     encoding: str = "utf-8"
+    _lines: list[str] = field(default_factory=list)
+    _tables: list[dict[str, Any]] = field(default_factory=list)
+    _numbers: list[list[int]] = field(default_factory=list)
+    _starts: list[int] = field(default_factory=list)
+    _size: int = 0
 
-    @property
-    def path(self) -> str:
-        """The name that the rows' names begin with."""
-        return f"{self.source.name}#{self.name}" if self.name else self.source.name
+    def add(self, name: str, rows: Iterable[TableRow | Skipped]) -> Iterator[Skipped]:
+        """Add the rows of a table; yield those without a value, and those skipped before.
 
-    @property
-    def stem(self) -> str:
-        """What the rows are, as far as a name tells."""
-        return self.name or PurePosixPath(self.source.name).stem
+        `name` is empty if the file holds one table.
+        """
+        own: set[str] = set()
+        flat = (r if isinstance(r, Skipped) else (r[0], _flatten(r[1], own)) for r in rows)
+        first = _take_sample(flat)
+        label = choose_label([row[1] for row in first if not isinstance(row, Skipped)], own)
+        if name:
+            self._append(f"{chr(10) * bool(self._lines)}## {name}\n")
+        columns, numbers = dict[str, None](), list[int]()
+        table = {"name": name, "columns": columns, "label": label, "start": self._size}
+        self._tables.append(table)
+        self._numbers.append(numbers)
+        for row in chain(first, flat):
+            if isinstance(row, Skipped):
+                yield row
+            elif row[1]:
+                columns.update(dict.fromkeys(row[1]))
+                numbers.append(row[0])
+                self._starts.append(self._size)
+                self._append(write_row(show_cells(row[1])))
+                table["end"] = self._size - 1
+            else:
+                path = f"{self.source.name}#{name}" if name else self.source.name
+                yield Skipped(path, "has no value", row[0])
+
+    def _append(self, line: str) -> None:
+        self._lines.append(line)
+        self._size += len(line) + 1
+        if self._size > self.budget.file_bytes:
+            limit = format_megabytes(self.budget.file_bytes)
+            raise InputError(f"holds tables of more than the limit of {limit}; split it")
+
+    def finish(self, lines: Mapping[int, tuple[int, int]] | None = None) -> Iterator[Document]:
+        """Yield the document, unless there was no row; `lines` are those of each row, by number."""
+        tables = [
+            {**table, "columns": [*table["columns"]], "numbers": count_runs(numbers)}
+            for table, numbers in zip(self._tables, self._numbers, strict=True)
+            if numbers
+        ]
+        if not tables:
+            return
+        metadata = {TABLES: tables} | (
+            {} if self.encoding == "utf-8" else {"encoding": self.encoding}
+        )
+        title = PurePosixPath(self.source.name).stem
+        found = make_document("\n".join(self._lines), title, self.source.name, metadata)
+        if lines is not None:
+            numbers = [number for one in self._numbers for number in one]
+            places = zip(self._starts, (lines.get(one, (one, one)) for one in numbers), strict=True)
+            found = replace(found, origin=encode_origin(list(_trace_rows(found.text, places))))
+        yield found
+
+
+def _trace_rows(text: str, rows: Iterable[tuple[int, tuple[int, int]]]) -> Iterator[Piece]:
+    """Yield where rows stand in their file: of a row over several lines the first and the last."""
+    for start, (first, last) in rows:
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        cut = end - (last > first)
+        yield Piece(start, cut - start, start, first, exact=False)
+        if cut < end:
+            yield Piece(cut, end - cut, cut, last, exact=False)
 
 
 def can_name_columns(cells: Iterable[Any]) -> bool:
@@ -75,23 +142,6 @@ def show_cells(cells: Cells) -> Iterator[tuple[str, str]]:
     return ((column, _show(value)) for column, value in cells.items())
 
 
-def read_rows(
-    table: TableSource, rows: Iterable[TableRow | Skipped]
-) -> Iterator[Document | Skipped]:
-    """Yield a document per row; rows without a value, and those skipped before, are skipped."""
-    own: set[str] = set()
-    flat = (row if isinstance(row, Skipped) else (row[0], _flatten(row[1], own)) for row in rows)
-    first = _take_sample(flat)
-    label = choose_label([row[1] for row in first if not isinstance(row, Skipped)], own)
-    for row in chain(first, flat):
-        if isinstance(row, Skipped):
-            yield row
-        elif row[1]:
-            yield make_row_document(table, row[0], row[1], label)
-        else:
-            yield Skipped(table.path, "has no value", row[0])
-
-
 def _take_sample(rows: Iterator[Any]) -> list[Any]:
     taken, size = [], 0
     for row in rows:
@@ -100,17 +150,6 @@ def _take_sample(rows: Iterator[Any]) -> list[Any]:
         if len(taken) >= _SAMPLE_ROWS or size > _SAMPLE_CHARACTERS:
             break
     return taken
-
-
-def make_row_document(table: TableSource, number: int, cells: Cells, label: str) -> Document:
-    """Make a row's document; identical rows are one document with several names."""
-    text = "; ".join(f"{column}: {value}" for column, value in show_cells(cells))
-    title = _show(cells[label]) if label in cells else ""
-    metadata: dict[str, Any] = {TABLE_KEY: table.path, LABEL_KEY: label, CELLS_KEY: cells}
-    if table.encoding != "utf-8":
-        metadata["encoding"] = table.encoding
-    # The table's name tells rows of two tables apart that have the same cells.
-    return make_document(f"{text}.", title or table.stem, f"{table.path}#{number}", metadata)
 
 
 def _show(value: Cell) -> str:
@@ -148,7 +187,7 @@ def _flatten_into(found: Cells, row: Mapping[str, Any], prefix: str, depth: int)
 
 
 def _column_name(key: Any) -> str:
-    return " ".join(clean(str(key)).split())
+    return " ".join(clean(str(key)).replace("; ", ", ").split())
 
 
 def _to_cell(value: Any) -> Cell | None:

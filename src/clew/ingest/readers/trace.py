@@ -83,16 +83,3 @@ def trace_row(document: Document, lines: Sequence[TextLine]) -> Document:
     if first.start >= 0:
         origin = trace_exact(document.text, raw, first.start, first.number)
     return replace(document, origin=origin or trace_lines(first.number, last.number))
-
-
-def trace_table_rows(
-    rows: Iterable[Document | Skipped], last_lines: dict[int, int]
-) -> Iterator[Document | Skipped]:
-    """Yield the rows of a table with their lines; rows that go on have their last one given."""
-    for row in rows:
-        if isinstance(row, Document):
-            first = int(row.names[0].rpartition("#")[2])
-            origin = trace_lines(first, last_lines.pop(first, first))
-            yield replace(row, origin=origin)
-        else:
-            yield row

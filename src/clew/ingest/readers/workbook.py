@@ -13,11 +13,10 @@ from xml.etree import ElementTree
 from clew.errors import InputError
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes
 from clew.ingest.readers.tables import (
+    TableFile,
     TableRow,
-    TableSource,
     can_name_columns,
     name_columns,
-    read_rows,
 )
 from clew.types import Document
 
@@ -56,7 +55,8 @@ class _Cells:
 
 
 def read_xlsx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read every sheet of a workbook whose first row names the columns, each row a document."""
+    """Read every sheet of a workbook whose first row names the columns."""
+    file = TableFile(source, budget)
     try:
         with zipfile.ZipFile(source.path) as book:
             _check_sizes(book, budget)
@@ -67,19 +67,22 @@ def read_xlsx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
                     yield Skipped(f"{source.name}#{name}", "is a hidden sheet")
             texts, formats = _read_shared_texts(book), _read_formats(book)
             for name, part, _ in shown or sheets:
-                table = TableSource(source, name if len(sheets) > 1 else "")
+                path = f"{source.name}#{name}" if len(sheets) > 1 else source.name
                 cells = _Cells(texts, formats)
                 try:
                     with book.open(part) as sheet:
-                        yield from read_rows(table, _iter_sheet(sheet, cells))
+                        yield from file.add(
+                            name if len(sheets) > 1 else "", _iter_sheet(sheet, cells)
+                        )
                     if cells.unknown:
-                        yield _tell_unknown(table, cells.unknown)
+                        yield _tell_unknown(path, cells.unknown)
                 except _BROKEN_WORKBOOK as error:
                     if len(sheets) == 1:
                         raise
-                    yield Skipped(table.path, f"is not a readable sheet ({error})", broken=True)
+                    yield Skipped(path, f"is not a readable sheet ({error})", broken=True)
     except _BROKEN_WORKBOOK as error:
         raise InputError(f"is not a readable workbook ({error})") from error
+    yield from file.finish()
 
 
 def _check_sizes(book: zipfile.ZipFile, budget: ReadBudget) -> None:
@@ -89,10 +92,10 @@ def _check_sizes(book: zipfile.ZipFile, budget: ReadBudget) -> None:
         raise InputError(f"unpacks to more than the limit of {limit}; split it")
 
 
-def _tell_unknown(table: TableSource, count: int) -> Skipped:
+def _tell_unknown(path: str, count: int) -> Skipped:
     some = "1 cell is" if count == 1 else f"{count} cells are"
     why = "formulas without a stored value; open and save it to compute them"
-    return Skipped(table.path, f"{some} empty: {why}", partly=True)
+    return Skipped(path, f"{some} empty: {why}", partly=True)
 
 
 def _list_sheets(book: zipfile.ZipFile) -> Iterator[tuple[str, str, bool]]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from clew.agents.ask import AskOptions
+from clew.agents.ask import WITHOUT_MODEL, AskOptions
 from clew.agents.base import Answer, Results
 from clew.agents.conversation import ConversationTurn
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UNLIMITED, UsageBudget, UsageLimits
+from clew.llm.limits import ModelWait
 from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 from clew.llm.wrappers import UsageMeter
 from clew.serve.core.access import Access, authorise
@@ -247,7 +248,7 @@ def _check_paid(manner: AskOptions) -> None:
 async def stream_reply(
     model: ChatModel, asked: ChatQuestion, limits: ReplyLimits
 ) -> AsyncGenerator[str | ChatReply]:
-    """Yield the names of steps as they start, then the checked answer.
+    """Yield the names of steps as they start and what is retried, then the checked answer.
 
     The text is sent once its citations are checked: a word that is sent cannot be taken back.
     """
@@ -264,6 +265,8 @@ async def stream_reply(
                 yield await _finish(access, item, limits)
             elif isinstance(item, StepStarted) and item.depth == 0:
                 yield item.step.partition("(")[0]
+            elif isinstance(item, ModelWait) and item.state == "failed":
+                yield f"{item.why} (asked again in {item.seconds:.0f} s)"
 
 
 async def complete_reply(model: ChatModel, asked: ChatQuestion, limits: ReplyLimits) -> ChatReply:
@@ -277,7 +280,9 @@ async def complete_reply(model: ChatModel, asked: ChatQuestion, limits: ReplyLim
 
 
 async def _finish(access: Access, answer: Answer, limits: ReplyLimits) -> ChatReply:
-    text, reason = limits.cut(answer.answer)
+    # A chat shows its text alone, so that has to say it.
+    failed = f"\n\n({WITHOUT_MODEL}: {answer.model_error})" if answer.model_error else ""
+    text, reason = limits.cut(answer.answer + failed)
     documents = await find_named(access, [one.doc for one in answer.citations])
     annotations = _annotate(access.workspace, text, answer.citations, documents)
     return ChatReply(text, reason, annotations, answer.usage)

@@ -31,7 +31,7 @@ GENERATED_QUESTIONS_WARNING = (
 
 @dataclass(frozen=True)
 class CorpusKind:
-    """What a knowledge base holds, and what led on others of its kind (docs/generalisation.md)."""
+    """What a knowledge base holds, and what led on others of its kind (docs/recipes.md)."""
 
     name: str
     about: str

@@ -45,7 +45,7 @@ GRAPH = CorpusKind(
     "graph",
     "only an imported graph: answers are found along relations",
     GRAPH_RECIPE,
-    (GRAPH_RECIPE, "tog", f"{GRAPH_RECIPE}-cosine", "g-retriever"),
+    (GRAPH_RECIPE, "tog", "g-retriever"),
 )
 LINKED_PAGES = CorpusKind(
     "pages that name each other",

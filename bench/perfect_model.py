@@ -1,9 +1,11 @@
-"""A model that knows every answer: what each recipe refuses although the answer was in its prompt.
+"""A model that knows every answer: what each agent refuses or garbles although it was shown.
 
-`python -m bench.perfect_model --data DIR --kb DIR --recipes naive,clew --limit 25`. The scripted
-model answers in each prompt's own format, names the gold and copies the sentence that fits the
-question best among those which hold it; where no line holds it, it says that it does not know.
-The table also has the largest prompt of each recipe, in tokens as Clew estimates them.
+`python -m bench.perfect_model --data DIR --kb DIR [--recipes clew,naive] [--modes open,reject]`.
+The scripted model answers each prompt of each agent in its own shape. Where the lines shown state
+the gold it answers with their numbers; where not, it searches on by the titles of the gold
+documents, and says in the end what is missing (in `open` it knows the answer by itself). Reported
+are the exact matches, those of the questions whose gold was shown, and what was refused then.
+`needs`, `says`, `history` and `asked` of a row of questions: see `Gold`.
 """
 
 import argparse
@@ -13,220 +15,348 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clew.agents.citing.support import contains_answer, measure_overlap
-
 from bench.machine import print_result, require_path
 from clew.agents.ask import AskOptions
-from clew.agents.base import Answer
+from clew.agents.base import Answer, Mode
+from clew.agents.conversation import ConversationTurn
 from clew.config import ROLES, ModelSettings, load_settings
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError
-from clew.evaluate.datasets import Question, load_dataset
-from clew.evaluate.metrics.answers import exact_match, f1
+from clew.evaluate.datasets import load_dataset
+from clew.evaluate.metrics.answers import exact_match
 from clew.evaluate.scoring import RecipeOutput
 from clew.llm.chat import Request
-from clew.llm.openai_api import estimate_prompt_tokens
 from clew.llm.structured import pin_mode
 from clew.models import Models
 from clew.testing.fakes import ScriptedChat, prompt_name
 from clew.text.sentences import sentence_spans
 
 RECIPES = (
-    "naive,clew,lightrag,pathrag,hypergraphrag,hipporag2,grag-m,lego-12,lego-13,tog,"
-    "graphsearch,youtu,youtu-by-model,rograg,graph-r1,react,ircot"
+    "clew,naive,lightrag,pathrag,hipporag2,lego-12,graphsearch,youtu,rograg,graph-r1,react,ircot,"
+    "msgraphrag-global"
 )
-MAX_PROMPT = 4000
-"""Tokens of a default question's prompt."""
-YES_NO = ("yes", "no")
-# A line of evidence: numbered, found by ReAct, or one fact that Graph-R1 is shown.
-LINE = re.compile(r"^(?:\[(\d+)\]|found:|-|\d+\.) (.+)$", re.MULTILINE)
-EXAMPLE_END = "=== assistant ==="
-OFFERED = re.compile(r"^(\d+): (.+)$", re.MULTILINE)  # an answer that may be chosen
+_ROW = re.compile(r"^ *(?:\[(\d+)\] |- |\d+\. )?(.*?)(?: \(score [\d.]+\))?$")
+_LEFT = re.compile(r"(?:Further rounds of calls|Turns left to act|can be made): (\d+)")
+_SHORT = 12  # characters; a shorter row is in every document
+Row = tuple[int, str]
+"""A line of a prompt, and its number as evidence, or 0."""
 
 
 @dataclass(frozen=True)
-class Quotation:
-    """A sentence that holds the answer, and the number of its line."""
+class Gold:
+    """What a perfect model knows of one question; without `short` there is no answer."""
 
-    text: str = ""
-    source: int = 0
+    question: str
+    short: str = ""
+    says: str = ""
+    """The answer in sentences, by default one."""
+    pages: Mapping[str, str] = field(default_factory=dict)
+    """Title → text of the documents that say it, or that come nearest to saying it."""
+    needs: tuple[str, ...] = ()
+    """What must be shown, word for word; by default the short answer, where a document has it."""
+    asked: str = ""
+    """A follow-up as it is asked, where `question` is what it means."""
+    history: tuple[tuple[str, str], ...] = ()
+    names: tuple[str, ...] = ()
+    """All names of the answer."""
+
+    def lacking(self, rows: Sequence[Row]) -> list[str]:
+        """Return the titles of the pages that the rows do not state, or not all that is needed."""
+        stated = {
+            title: " ".join(row for _, row in rows if states(row, title, text)).casefold()
+            for title, text in self.pages.items()
+        }
+        needs = self.needs or (self.short,)
+        held = " ".join(stated.values())
+        return [
+            title
+            for title, text in self.pages.items()
+            if not stated[title]
+            or any(n.casefold() in text.casefold() and n.casefold() not in held for n in needs)
+        ]
+
+    def numbers(self, rows: Sequence[Row], sentence: str) -> str:
+        """Return the number of the line that has a sentence, else of a line of each page."""
+        rows = sorted(rows, key=lambda row: not row[1].startswith(tuple(self.pages)))
+        found = [[n for n, row in rows if n and sentence in row]]
+        if not found[0]:  # a conclusion
+            pages = self.pages.items()
+            found = [[n for n, row in rows if n and states(row, *page)] for page in pages]
+        return "".join(f"[{n}]" for n in dict.fromkeys(n for some in found for n in some[:1]))
+
+
+def states(row: str, title: str, text: str) -> bool:
+    """Whether a line shows a page, a sentence of it, or a triple from it."""
+    bare = row.removeprefix(f"{title}: ")
+    if bare != row or row.strip(" .") in text and len(row) > _SHORT:
+        return True
+    if row.count(" | ") == 2:
+        return all(part.split(":")[0].strip() in f"{title} {text}" for part in row.split(" | "))
+    return any(text[a:b].strip() in row for a, b in sentence_spans(text) if b - a > _SHORT)
 
 
 @dataclass(frozen=True)
 class PerfectModel:
     """Answers every prompt from the gold of the question that it asks."""
 
-    golds: Mapping[str, str]
+    golds: Sequence[Gold]
 
     def __call__(self, request: Request) -> str:
-        """Return the reply in the format of the prompt."""
+        """Return the reply in the shape of the prompt."""
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        asked = self.find_question(messages[-1]["content"]) or self.find_question(
-            "\n".join(m["content"] for m in messages[-6:])
-        )
-        gold = self.golds.get(asked, "")
-        name = prompt_name(messages)
+        name, last = prompt_name(messages), messages[-1]["content"]
+        if name == "condense":
+            asked = next(g for g in self.golds if g.asked and g.asked in last)
+            return json.dumps({"question": asked.question}, ensure_ascii=False)
         if name.startswith("graph_r1"):
-            return reply_in_tags(messages, asked, gold)
-        found = quote_gold(messages[-1]["content"], asked, gold)
-        whole = asked in messages[-1]["content"]
-        if name == "choose_answer":
-            return json.dumps({"reason": "", "choice": choose_gold(messages[-1]["content"], gold)})
-        reply = reply_to(name, asked, gold if whole else "", found if whole else [])
+            return self._step_in_tags([m["content"] for m in messages])
+        gold = self._find(last)
+        rows = [(int(n or 0), text) for n, text in map(_split_row, _unfold(last))]
+        if name in _OF_QUERY:
+            reply = _OF_QUERY[name](self._targets(last, gold), rows, last)
+        else:
+            reply = _OF_QUESTION[name](gold, rows, last, _reads_only(messages[0]["content"]))
         return json.dumps(reply, ensure_ascii=False)
 
-    def find_question(self, text: str) -> str:
+    def _find(self, text: str) -> Gold:
         """Return the longest question of the set that a text asks."""
-        return max((one for one in self.golds if one in text), key=len, default="")
+        asked = [one for one in self.golds if one.question in text]
+        return max(asked, key=lambda one: len(one.question), default=Gold(""))
+
+    def _targets(self, last: str, gold: Gold) -> Gold:
+        """Return the gold of the whole question, or of a query about pages that it names."""
+        if gold.question:
+            return gold
+        query = last.rpartition("uery: ")[2] or last
+        query = last.rpartition("Lookup: ")[2] if "Lookup: " in last else query
+        pages = {t: x for one in self.golds for t, x in one.pages.items() if f"“{t}”" in query}
+        return Gold("", pages=pages, needs=("",))
+
+    def _step_in_tags(self, texts: Sequence[str]) -> str:
+        gold, known = self._find(texts[1]), [t for t in texts if t.startswith("<knowledge>")]
+        rows = [(0, row) for text in known for _, row in map(_split_row, _unfold(text))]
+        lacking = gold.lacking(rows)
+        wanted = [*map(_ask_for, lacking), gold.question, *(f"{t} {gold.question}" for t in lacking)]
+        new = [one for one in wanted if not any(f"<query>{one}<" in text for text in texts)]
+        if (lacking or not known) and new and "No queries are left" not in texts[-1]:
+            return f"<think>This must be found.</think><query>{new[0]}</query>"
+        unknown = not gold.short or (lacking and "unknown" in texts[1])
+        return f"<think>That is all.</think><answer>{'unknown' if unknown else gold.short}</answer>"
 
 
-def quote_gold(prompt: str, question: str, gold: str) -> list[Quotation]:
-    """Return the sentences that hold the gold, the one nearest to the question first.
+def _unfold(text: str) -> list[str]:
+    """Return the lines of a prompt; what goes on indented belongs to the line before."""
+    return text.replace("\n    ", " ").splitlines()
 
-    A yes or no stands in none: then the sentence of two lines that are nearest to the question.
-    """
-    rows = [(int(number or 0), text) for number, text in LINE.findall(prompt)]
-    found = [
-        (measure_overlap(question, f"{text.partition(': ')[0]} {sentence}"), number, sentence)
-        for number, text in rows
-        for start, end in sentence_spans(text)
-        if contains_answer(gold, sentence := text[start:end]) or gold.casefold() in YES_NO
+
+def _split_row(line: str) -> tuple[str | None, str]:
+    found = _ROW.match(line)
+    return (found[1], found[2]) if found else (None, line)
+
+
+def _reads_only(system: str) -> bool:
+    return "and from nothing else" in system
+
+
+def _ask_for(title: str) -> str:
+    return f"What is told of “{title}”?"
+
+
+def _write(gold: Gold, rows: Sequence[Row], last: str, strict: bool) -> dict[str, Any]:
+    """Write an answer, or what to look at first: what was asked already is not asked again."""
+    lacking = gold.lacking(rows)
+    if gold.short and not lacking:
+        says = gold.says or f"The answer is {gold.short}."
+        parts = [says[a:b].strip() for a, b in sentence_spans(says)]
+        said = " ".join(f"{part} {gold.numbers(rows, part)}" for part in parts)
+        return {"reasoning": "r", "enough": True, "answer": said, "short": gold.short}
+    left = _LEFT.search(last)
+    if left and int(left[1]):
+        queries = [(t, q) for t in lacking for q in (t, _ask_for(t), f"{t} {gold.question}")]
+        calls = [("search", {"query": query}) for _, query in queries]
+        calls += [("entity", {"name": title}) for title in lacking]
+        new = [c for c in calls if not any(f"={value!r}" in last for value in c[1].values())]
+        if new:
+            wants = [{"tool": tool, "arguments": given} for tool, given in new[:2]]
+            return {"reasoning": "r", "wants": wants}
+    missing = f"what is told of {', '.join(lacking)}" if lacking else f"this: {gold.question}"
+    if strict or not gold.short:
+        return {"reasoning": "r", "enough": False, "short": "unknown", "missing": missing}
+    says = gold.says or f"The answer is {gold.short}."
+    return {"enough": False, "answer": says, "short": gold.short, "missing": missing}
+
+
+def _reflect(gold: Gold, rows: Sequence[Row], last: str, _: bool) -> dict[str, Any]:
+    said = _write(gold, rows, last, True)
+    if "wants" in said:
+        return {"action": "query", "text": [*said["wants"][0]["arguments"].values()][0]}
+    return {"action": "answer", "text": said["short"]}
+
+
+def _think_on(gold: Gold, rows: Sequence[Row], last: str, _: bool) -> dict[str, Any]:
+    new = [one for one in map(_ask_for, gold.lacking(rows)) if one not in last]
+    return {"sentence": new[0] if new else f"It is {gold.short}.", "done": not new}
+
+
+def _plan_logic(gold: Gold, *_: Any) -> dict[str, Any]:
+    steps = [
+        {"question": _ask_for(title), "op": "retrieve", "args": [title, "what is told", "?"]}
+        for title in gold.pages
     ]
-    best = sorted(found, key=lambda row: -row[0])
-    if gold.casefold() not in YES_NO:
-        return [Quotation(text, number) for _, number, text in best[:1]]
-    by_line = {number: Quotation(text, number) for _, number, text in reversed(best)}
-    return list(reversed(by_line.values()))[:2]
+    return {"steps": steps or [{"op": "retrieve", "args": [gold.question, "is", "?"]}]}
 
 
-def choose_gold(prompt: str, gold: str) -> int:
-    """Return the number of the offered answer that is the gold or most like it; 0 for none."""
-    offered = OFFERED.findall(prompt.rpartition("Answers:")[2])
-    scores = [(f1(text, [gold]), -int(number)) for number, text in offered]
-    best, number = max(scores, default=(0.0, 0))
-    return -number if best > 0 else 0
+def _judge(key: str, good: Any, bad: Any) -> Any:
+    def verdict(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
+        lacking = gold.lacking(rows)
+        return {key: bad if lacking or not gold.short else good, "missing": ", ".join(lacking)}
+
+    return verdict
 
 
-def reply_to(name: str, asked: str, gold: str, found: Sequence[Quotation]) -> dict[str, Any]:
-    """Return what a perfect model replies to a prompt of this name."""
-    known = gold if found else ""
-    first = found[0] if found else Quotation()
-    quoted = [{"text": one.text, "source": one.source} for one in found]
-    search = {"wants": [{"tool": "search", "arguments": {"query": asked}}]}
-    act = {"enough": True, "answer": first.text, "short": gold} if found else search
-    step = {"action": "answer", "text": gold} if found else {"action": "query", "text": asked}
-    reading = {"quote": first.text, "source": first.source, "answer": known or "unknown"}
-    replies: dict[str, dict[str, Any]] = {
-        "read": reading,
-        "refine_read": {"notes": quoted, "answer": known or "unknown"},
-        "refine": {"notes": quoted},
-        "draft": {"steps": [one.text for one in found], "answer": known or "unknown"},
-        "verify": {"verdict": "ACCEPT", "missing": ""},
-        "expand": {"questions": []},
-        "decompose": {"questions": [asked]},
-        "relations": {"facts": []},
-        "involved": {"parts": [{"question": asked}]},
-        "logic": {"steps": []},
-        "check_argument": {"sufficient": bool(found), "missing": ""},
-        "enough_paths": {"enough": bool(found)},
-        "intent": {"intent": "question", "topic": "documents"},
-        "react": {"reasoning": first.text, **act},
-        "reflect": {"thought": first.text, **step},
-        "next_thought": {"sentence": first.text, "done": bool(found)},
-        "keywords": {"names": [], "topics": []},
-    }
-    sentences = [{"text": one.text, "sources": [one.source]} for one in found]
-    written = {"enough": bool(found), "sentences": sentences, "short": known, "missing": ""}
-    bare = name.removesuffix("_graph")
-    return written if bare in ("answer", "conclude") else replies.get(bare, {})
+def _note(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
+    found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
+    return {"points": [{"text": row, "reports": [n], "score": 100} for n, row in found]}
 
 
-def reply_in_tags(messages: Sequence[Mapping[str, str]], asked: str, gold: str) -> str:
-    """Look the question up, then answer once the knowledge shown holds the gold."""
-    shown = "\n".join(m["content"] for m in messages if "<knowledge>" in m["content"])
-    if contains_answer(gold, shown) or (shown and gold.casefold() in YES_NO):
-        return f"<think>The knowledge says it.</think><answer>{gold}</answer>"
-    return f"<think>This must be looked up.</think><query>{asked}</query>"
+def _plan_triples(gold: Gold, *_: Any) -> dict[str, Any]:
+    keys = ("subject", "relation", "object")
+    rows = [(f"“{t}”", "is told of", f"Entity#{n}") for n, t in enumerate(gold.pages, start=1)]
+    return {"queries": [{"triples": [dict(zip(keys, row, strict=True))]} for row in rows]}
 
 
-def holds_gold(answer: Answer, question: Question) -> bool:
-    """Whether a prompt showed the gold, beside the question itself; a yes or no always counts."""
-    gold = question.answers[0]
-    if gold.casefold() in YES_NO:
-        return True
-    shown = [m.content for p in answer.prompts for m in p.messages[1:] if m.role == "user"]
-    texts = [text for one in shown for _, text in LINE.findall(one.rpartition(EXAMPLE_END)[2])]
-    return any(contains_answer(gold, text.replace(question.text, " ")) for text in texts)
+def _ask_parts(key: str) -> Any:
+    def parts(gold: Gold, rows: Sequence[Row], last: str, _: bool) -> dict[str, Any]:
+        titles = gold.lacking(rows) if key == "more" else [*gold.pages]
+        return {"queries" if key == "more" else key: [_ask_for(title) for title in titles]}
+
+    return parts
 
 
-def explain_refusal(answer: Answer) -> str:
-    """Return why an answer was refused, as one of a few kinds."""
-    reason = answer.missing or answer.answer
-    for words, kind in (
-        ("confidence", "confidence"),
-        ("relevance", "confidence"),
-        ("do not mention", "names not mentioned"),
-        ("supported", "no citation"),
-        ("supports", "no citation"),
-        ("no passage answers", "sub-question unanswered"),
-        ("do not contain", "model said not enough"),
-    ):
-        if words in reason:
-            return kind
-    return "other"
+def _refine(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
+    found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
+    return {"items": [n for n, _ in found], "context": "\n".join(row for _, row in found)}
 
 
-async def measure_recipe(
-    base: KnowledgeBase, recipe: str, questions: Sequence[Question], out: Path | None
-) -> dict[str, Any]:
-    """Ask every question in `reject` and count what was refused, and why."""
-    rows: list[dict[str, Any]] = []
-    for question in questions:
-        options = AskOptions(record_prompts=True)
-        answer = await base.ask(question.text, recipe=recipe, mode="reject", manner=options)
-        refused = answer.verdict == "refused"
-        said = RecipeOutput(
-            answer=answer.answer, short=answer.candidate, refused=refused, plain=answer.plain
-        ).named_answer()
-        sizes = [estimate_prompt_tokens(p.messages) for p in answer.prompts]
-        rows.append(
-            {
-                "recipe": recipe,
-                "question": question.text,
-                "gold": question.answers[0],
-                "said": said,
-                "em": exact_match(said, question.answers),
-                "shown": holds_gold(answer, question),
-                "refused": refused,
-                "why": explain_refusal(answer) if refused else "",
-                "answer": answer.answer,
-                "largest": max(sizes, default=0),
-            }
+def _answer_part(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
+    found = [row for _, row in rows if any(states(row, *page) for page in gold.pages.items())]
+    return {"answer": gold.short or (found[0] if found else "unknown")}
+
+
+def _read_values(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
+    found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
+    found.sort(key=lambda row: not row[1].startswith(tuple(gold.pages)))
+    return {"values": [{"text": row[:200], "items": [n]} for n, row in found[:2]]}
+
+
+def _nothing(*_: Any) -> dict[str, Any]:
+    return {}
+
+
+_OF_QUERY = {
+    "refine_text": _refine,
+    "refine_triples": _refine,
+    "sub_answer": _answer_part,
+    "read_values": _read_values,
+    "ground": lambda gold, rows, last: {"query": re.sub(r"#\d+", "it", last.rpartition(": ")[2])},
+}
+"""Prompts that may be about a part of the question alone."""
+_OF_QUESTION = {
+    **dict.fromkeys(("answer", "answer_or_search", "react", "reduce_points"), _write),
+    "reflect": _reflect,
+    "next_thought": _think_on,
+    "decompose_by_schema": _ask_parts("sub_questions"),
+    "decompose_text": _ask_parts("queries"),
+    "decompose_triples": _plan_triples,
+    "expand_text": _ask_parts("more"),
+    "expand_triples": lambda *_: {"queries": []},
+    "draft": lambda gold, rows, *_: {"answer": "" if gold.lacking(rows) else gold.short},
+    "verify": _judge("verdict", "ACCEPT", "REJECT"),
+    "verify_cited": lambda *_: {"entailed": True},
+    "intent": lambda *_: {"intent": "question", "topic": ""},
+    "logic": _plan_logic,
+    "check_argument": _judge("sufficient", True, False),
+    "check_result": _judge("sufficient", True, False),
+    "map_reports": _note,
+    # Retrieval goes without help.
+    **dict.fromkeys(("keywords", "question_entities", "expand_keywords", "choose_parts"), _nothing),
+    **dict.fromkeys(("recognise", "enough_paths"), _nothing),
+}
+
+
+def load_golds(folder: Path, limit: int) -> list[Gold]:
+    """Read the questions of a data set folder with the pages that answer them."""
+    lines = (folder / "corpus.jsonl").read_text("utf-8").splitlines()
+    corpus = {str(row["id"]): row for row in map(json.loads, lines)}
+    raw = map(json.loads, (folder / "questions.jsonl").read_text("utf-8").splitlines())
+    golds = []
+    for question, row in zip(load_dataset(folder).questions[:limit], raw, strict=False):
+        pages = {corpus[one]["title"]: corpus[one]["text"] for one in question.gold}
+        golds.append(
+            Gold(
+                row.get("means", question.text),
+                question.answers[0] if question.answers and question.answerable else "",
+                row.get("says", ""),
+                pages,
+                tuple(row.get("needs", ())),
+                question.text if "means" in row else "",
+                tuple(map(tuple, row.get("history", ()))),
+                question.answers,
+            )
         )
-    if out is not None:
-        with out.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    lost = [row for row in rows if row["shown"] and row["refused"]]
-    kinds = sorted({str(row["why"]) for row in lost})
+    return golds
+
+
+async def ask_one(base: KnowledgeBase, recipe: str, gold: Gold, mode: Mode) -> dict[str, Any]:
+    """Ask one question and say whether its gold was shown, and what came of it."""
+    turns = [ConversationTurn(*turn) for turn in gold.history]
+    manner = AskOptions(record_prompts=True, history=turns)
+    answer = await base.ask(gold.asked or gold.question, recipe=recipe, mode=mode, manner=manner)
+    refused = answer.verdict == "refused"
+    short = RecipeOutput(answer=answer.answer, short=answer.candidate, refused=refused)
+    right = bool(exact_match(short.named_answer(), gold.names)) if gold.short else refused
     return {
-        "n": len(rows),
-        "em": round(sum(float(row["em"]) for row in rows) / max(1, len(rows)), 3),
-        "shown": sum(bool(row["shown"]) for row in rows),
-        "refused": sum(bool(row["refused"]) for row in rows),
-        "refused though shown": len(lost),
-        "why": {kind: sum(row["why"] == kind for row in lost) for kind in kinds},
-        "largest prompt": max((int(row["largest"]) for row in rows), default=0),
+        "recipe": recipe,
+        "mode": mode,
+        "question": gold.asked or gold.question,
+        "answerable": bool(gold.short),
+        "right": right,
+        "shown": shows_gold(answer, gold),
+        "refused": refused,
+        "error": answer.model_error,
+        "gold": gold.short,
+        "answer": answer.answer,
+        "missing": answer.missing,
+    }
+
+
+def shows_gold(answer: Answer, gold: Gold) -> bool:
+    """Whether the prompt of the last call showed all of the gold."""
+    texts = [m.content for p in answer.prompts[-1:] for m in p.messages[1:]]
+    rows = [_split_row(line)[1] for text in texts for line in _unfold(text)]
+    return not gold.lacking([(0, row) for row in rows])
+
+
+def count(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Count what was right, shown, and lost though shown."""
+    asked = [row for row in rows if row["answerable"]]
+    rest = [row for row in rows if not row["answerable"]]
+    return {
+        "em": round(sum(row["right"] for row in asked) / max(1, len(asked)), 3),
+        "shown": sum(row["shown"] for row in asked),
+        "lost though shown": sum(row["shown"] and not row["right"] for row in asked),
+        "refused rightly": f"{sum(row['refused'] for row in rest)}/{len(rest)}",
+        "errors": sum(bool(row["error"]) for row in rows),
     }
 
 
 async def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Measure every recipe on a copy of the knowledge base."""
-    questions = [q for q in load_dataset(given.data).questions if q.answers][: given.limit]
-    chat = ScriptedChat(PerfectModel({q.text.strip(): q.answers[0] for q in questions}))
+    """Measure every recipe in every mode on a copy of the knowledge base."""
+    golds = load_golds(given.data, given.limit)
+    chat = ScriptedChat(PerfectModel(golds))
     pin_mode(chat.name, "json")
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -236,43 +366,32 @@ async def measure(given: argparse.Namespace) -> dict[str, Any]:
         settings = load_settings().model_copy(update={"kb": copy, "models": models})
         base = await KnowledgeBase.open(settings)
         base.models = Models(models, base.store, chats=dict.fromkeys(ROLES, chat))
-        for recipe in filter(None, given.recipes.split(",")):
-            try:
-                figures[recipe] = await measure_recipe(base, recipe, questions, given.out)
-            except ClewError as error:  # a tree that is missing
-                figures[recipe] = {"error": str(error)}
-            chat.requests.clear()
-            print(format_row(recipe, figures[recipe]), flush=True)
+        for recipe in given.recipes.split(","):
+            for mode in given.modes.split(","):
+                rows = [await ask_one(base, recipe, gold, mode) for gold in golds]
+                chat.requests.clear()
+                figures[f"{recipe} {mode}"] = found = count(rows)
+                print(f"{recipe:18}{mode:8}{found}", flush=True)
+                if given.out:
+                    with given.out.open("a", encoding="utf-8") as file:
+                        file.writelines(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)
         await base.close()
     return figures
 
 
-def format_row(recipe: str, found: Mapping[str, Any]) -> str:
-    """Format one row of the table, in Markdown."""
-    if "error" in found:
-        return f"| {recipe} | {found['error']} |"
-    why = ", ".join(f"{count} {kind}" for kind, count in found["why"].items()) or "–"
-    over = " (over 4,000)" if found["largest prompt"] > MAX_PROMPT else ""
-    cells = [f"{found['em']:.2f}", found["shown"], found["refused"], found["refused though shown"]]
-    return (
-        f"| {recipe} | {' | '.join(map(str, cells))} | {why} | {found['largest prompt']:,}{over} |"
-    )
-
-
 def main() -> None:
-    """Parse the options and print the table."""
+    """Parse the options and print one row for each recipe and mode."""
     parser = argparse.ArgumentParser(prog="bench.perfect_model")
     parser.add_argument("--data", type=Path, required=True, help="a dataset folder")
     parser.add_argument("--kb", type=Path, required=True)
     parser.add_argument("--recipes", default=RECIPES)
+    parser.add_argument("--modes", default="open,reject")
     parser.add_argument("--limit", type=int, default=25)
     parser.add_argument("--window", type=int, help="the model's context window")
-    parser.add_argument("--out", type=Path, help="one JSON line per question and recipe")
+    parser.add_argument("--out", type=Path, help="one JSON line per question, recipe and mode")
     given = parser.parse_args()
     require_path(given.data, "--data")
     require_path(given.kb, "--kb")
-    print("| recipe | EM | gold in a prompt | refused | of these, shown | why | largest prompt |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
     print_result("perfect_model", asyncio.run(measure(given)), {"questions": given.limit})
 
 

@@ -10,7 +10,7 @@ import pytest
 from bench.architecture import parse
 
 SOURCE = Path(__file__).parents[1] / "src"
-MAX_LINES = 500
+MAX_LINES = 800
 MIN_LINES = 60
 
 

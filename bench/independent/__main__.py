@@ -47,8 +47,7 @@ def is_right(row: dict[str, Any], answer: Answer) -> bool:
     """Whether the first statement of an answer has a gold value, or the whole of it each of all."""
     if row.get("all"):
         return all(contains(answer.answer, one) for one in row["all"])
-    # Code may tell beside it what else may have been asked: "10 (4 different)".
-    short = answer.candidate if answer.computed else _CITED.split(answer.answer)[0]
+    short = answer.candidate or _CITED.split(answer.answer)[0]
     return any(contains(short, one) for one in row["gold"])
 
 

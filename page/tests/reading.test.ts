@@ -6,7 +6,7 @@ import { dropMarks, readMarkup } from "../src/markup";
 import { cutPieces, pageOf } from "../src/reader";
 import { partNote, toMarkdown } from "../src/share";
 import { arrangeRows } from "../src/views/documents";
-import { ThreadDrawing } from "../src/views/thread";
+import { ThreadDrawing, wrap } from "../src/views/thread";
 
 const answer = {
   question: "Where was she born?",
@@ -17,6 +17,12 @@ const answer = {
   complete: true,
   citations: [{ doc: "bridge.md", chunk: "a", start: 10, end: 40, quote: "It was designed by Ilse." }],
 } as unknown as Answer;
+
+it("breaks lines of wide letters at half as many", () => {
+  expect(wrap("She was born in Hallowmere, where her father kept the lighthouse.", 40)).toEqual(["She was born in Hallowmere, where her", "father kept the lighthouse."]);
+  const lines = wrap("东门大厦位于上海市浦东新区于二零零六年启用现有员工二百零四人负责人毕业于大学", 40);
+  expect(lines.map((line) => line.length)).toEqual([21, 17]);
+});
 
 describe("reading", () => {
   it("marks code points, not UTF-16 units", () => {

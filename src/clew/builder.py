@@ -1,8 +1,9 @@
 """Build a knowledge base: choose chunker and extractor, estimate and record the cost."""
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +21,7 @@ from clew.graph.parts import HERE
 from clew.index.derive import derive_arrays
 from clew.ingest.build import AddResult, Chunker, IngestPipeline
 from clew.ingest.chunk import CHUNKERS, ByHeadings
-from clew.ingest.cost import CostEstimate, CostRates, DryRunChat, estimate_cost
+from clew.ingest.cost import BuildCosts, CostEstimate, CostRates, DryRunChat, estimate_cost
 from clew.ingest.details import DetailEmbedder, mark_new
 from clew.ingest.document_names import read_for_store
 from clew.ingest.embedding import (
@@ -75,6 +76,9 @@ from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Chunking, Document, Kind, Usage
 from clew.version import pip_install_command
 
+_MANY_CHARACTERS = 200_000  # less is built before an estimate would be made
+_PROBED = 16  # chunks at most that a probe asks a model about, all at once
+
 
 def ignore_progress(stage: str, done: int, total: int) -> None:
     """Progress callback that does nothing."""
@@ -90,6 +94,8 @@ class Builder:
     models: Models
     runner: TaskRunner | None = None
     """If given, documents are extracted from and embedded elsewhere."""
+    on_estimate: Callable[[CostEstimate], None] | None = None
+    """If given, told what many documents will cost, before they are extracted from."""
 
     def read(self, paths: Sequence[Path | str | SourceFile]) -> AsyncIterator[ReadItem]:
         """Read files under their stored names; a runner parses them where it does its tasks."""
@@ -127,6 +133,9 @@ class Builder:
             self.runner.parts if self.runner is not None else HERE,
             self.settings.memory,
         )
+        if self.on_estimate is not None and self.runner is None and not callable(extractor):
+            tell = await self._estimate_before(self._extractor_name(extractor), pipeline.chunk)
+            pipeline = replace(pipeline, before_write=tell)
         before, began = self.models.meter.total, perf_counter()
         try:
             added, said = await self._add_in_processes(pipeline, documents, extract, extractor)
@@ -146,6 +155,19 @@ class Builder:
             )
         finally:
             await self.models.record_spending()
+
+    async def _estimate_before(
+        self, name: str, split: Chunker
+    ) -> Callable[[Sequence[Document]], Awaitable[None]]:
+        """Return what estimates the costs of many documents before they are extracted from."""
+        counting, costs = await self._make_costs(name, split)
+
+        async def tell(documents: Sequence[Document]) -> None:
+            many = sum(len(one.text) for one in documents) >= _MANY_CHARACTERS
+            if many and self.on_estimate is not None:
+                self.on_estimate(await costs.estimate(counting, documents))
+
+        return tell
 
     async def _add_in_processes(
         self,
@@ -270,37 +292,53 @@ class Builder:
 
         No model is called, except for one chunk with `probe`, whose reply is kept.
         """
-        name = self._extractor_name(extractor)
+        split = _make_chunker((await self._choose_chunking(chunk))[0].chunking)
+        pipeline, costs = await self._make_costs(self._extractor_name(extractor), split)
+        budget = ReadBudget(**self.settings.read.model_dump())
+        found = documents or read_for_store(self.store, paths, keep=False, budget=budget)
+        timed = self._time_some_calls if probe and costs.dry_run is not None else None
+        return await estimate_cost(pipeline, found, costs, timed)
+
+    async def _make_costs(self, name: str, split: Chunker) -> tuple[IngestPipeline, BuildCosts]:
+        """Return a pipeline that calls no model, and what estimates costs.
+
+        As much is taken to be extracted by a model as by rules.
+        """
         dry_run, price = None, Price()
+        rules: DocumentExtractor = Offline(spacy=find_installed_model())
         if name in MODEL_EXTRACTORS:
             dry_run = DryRunChat(self.models.chat("extract"), self.models.reply_cache)
             price = self.models.price("extract")
             chosen = self._apply_limits(MODEL_EXTRACTORS[name](dry_run))
         else:
-            chosen = self.make_extractor(name)
-        split = _make_chunker((await self._choose_chunking(chunk))[0].chunking)
-        pipeline = IngestPipeline(self.store, split, WithTableRows(chosen), self.embed)
-        budget = ReadBudget(**self.settings.read.model_dump())
-        found = documents or read_for_store(self.store, paths, keep=False, budget=budget)
-        rates = await self._load_rates()
-        timed = self._time_one_call if probe and dry_run is not None else None
-        return await estimate_cost(pipeline, found, dry_run, price, rates, timed)
+            chosen = rules = self.make_extractor(name)
+        kinds = [kind for kind in EMBEDDED_KINDS if kind in self.settings.embed.kinds]
 
-    async def _time_one_call(self, addition: Addition) -> CostRates:
-        """Extract from one chunk with the model; return what that took, as if alone."""
-        chunk = max(addition.chunks, key=lambda one: len(one.text))
+        def make(store: Store) -> IngestPipeline:
+            return IngestPipeline(store, split, WithTableRows(rules), self.embed, kinds=kinds)
+
+        counting = IngestPipeline(self.store, split, WithTableRows(chosen), self.embed)
+        return counting, BuildCosts(make, dry_run, price, await self._load_rates())
+
+    async def _time_some_calls(self, additions: Sequence[Addition]) -> CostRates:
+        """Extract from as many chunks as are asked about at once; return what that took."""
+        pairs = [(one.document, chunk) for one in additions for chunk in one.chunks]
+        count = min(len(pairs), self.settings.models.concurrency, _PROBED)
+        chosen = pairs[:: max(1, len(pairs) // count)][:count]
         before, began = self.models.meter.total, perf_counter()
-        [found] = await self.make_extractor()(addition.document, [chunk])
+        extract = self.make_extractor()
+        found = await asyncio.gather(*(extract(document, [chunk]) for document, chunk in chosen))
         seconds, used = perf_counter() - began, self.models.meter.total - before
         await self.models.record_spending()
-        replied = used.calls + used.cached_calls
-        if found.failed and not replied:
-            raise ModelError(f"the probe call failed: {found.failed}")
+        failed = next((one.failed for [one] in found if one.failed), "")
+        if failed and not used.calls + used.cached_calls:
+            raise ModelError(f"the probe call failed: {failed}")
         # A reply that cannot be read took as long as any other.
-        note = f"the probe's reply could not be used: {found.failed}" if found.failed else ""
+        note = f"the probe's reply could not be used: {failed}" if failed else ""
         tokens = used.completion_tokens + used.cached_completion_tokens
-        rate = tokens / max(1, len(chunk.text))
-        return CostRates(rate, seconds, calls=max(1, used.calls), note=note)
+        rate = tokens / max(1, sum(len(chunk.text) for _, chunk in chosen))
+        calls = max(1, used.calls)
+        return CostRates(rate, seconds / calls, calls=calls, note=note)
 
     async def _start_schema_growth(
         self, wanted: str | DocumentExtractor | None

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.perfect_model import Gold, PerfectModel
+
 from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question
@@ -44,64 +46,35 @@ KNOWN = (
     _known(
         "one hop",
         "Where was Ilse Brandvik born?",
-        ["Ilse Brandvik was born in Hallowmere."],
+        ["She was born in Hallowmere."],
         "Hallowmere",
         gold=("ilse",),
     ),
     _known(
         "two hops",
         "Where was the designer of Marrow Bridge born?",
-        ["Marrow Bridge was designed by Ilse Brandvik.", "Ilse Brandvik was born in Hallowmere."],
+        ["It was designed by Ilse Brandvik.", "She was born in Hallowmere."],
         "Hallowmere",
         gold=("bridge", "ilse"),
     ),
     _known(
         "yes or no",
         "Was Anton Reeve born in Vessen?",
-        ["Anton Reeve was born in Vessen."],
-        "yes",
-        gold=("anton",),
-    ),
-    _known(
-        "yes alone",
-        "Was the poet Anton Reeve born in Vessen, too?",
-        ["Yes."],
+        ["He was born in Vessen."],
         "yes",
         gold=("anton",),
     ),
     _known(
         "no about two",
         "Were Ilse Brandvik and Anton Reeve both born in Vessen?",
-        ["No."],
+        ["She was born in Hallowmere.", "He was born in Vessen."],
         "no",
         gold=("ilse", "anton"),
     ),
     _known(
-        "named by a phrase",
-        "In which place was Ilse Brandvik born?",
-        ["The answer is Hallowmere."],
-        "Hallowmere",
-        gold=("ilse",),
-    ),
-    _known(
-        "named by a Chinese phrase",
-        "工程师林清远出生于哪里？",
-        ["答案是云溪。"],
-        "云溪",
-        gold=("lin",),
-    ),
-    _known(
         "choice",
         "Where was Ilse Brandvik born?",
-        ["Ilse Brandvik was born in Hallowmere."],
-        "B",
-        gold=("ilse",),
-        options=TOWNS,
-    ),
-    _known(
-        "a letter alone",
-        "Which is the birthplace of Ilse Brandvik?",
-        ["B"],
+        ["She was born in Hallowmere."],
         "B",
         gold=("ilse",),
         options=TOWNS,
@@ -155,126 +128,53 @@ UNANSWERABLE = Known(
 WRONG = "Orrin Thackeray"
 
 
-SUB_QUESTIONS = {
-    "designer of Marrow Bridge": "Ilse Brandvik",
-    "birthplace of Ilse Brandvik": "Hallowmere",
-    "Ilse Brandvik born": "Hallowmere",
-    "birthplace of Anton Reeve": "Vessen",
-    "云溪大坝的设计者": "林清远",
-    "林清远出生于": "云溪",
-}
+def _gold(known: Known) -> Gold:
+    pages = dict(CORPUS[doc] for doc in known.question.gold)
+    return Gold(known.question.prompt_text(), known.short, " ".join(known.says), pages)
 
 
-PLANS = {
-    "two hops": ("What is the designer of Marrow Bridge?", "Where was #1 born?"),
-    "chinese, two hops": ("云溪大坝的设计者是谁？", "#1出生于哪里？"),
-}
-"""Questions that are looked up one after the other."""
-
-READING = ("read", "read_graph", "refine_read", "refine_read_graph")
-"""Prompts that look one thing up in a page of evidence."""
+PERFECT = PerfectModel([_gold(one) for one in (*KNOWN, REVERSION, UNANSWERABLE)])
 
 
-def find_known(message: str) -> Known | None:
-    """Return the question of the set that a message asks; the longest text that it contains."""
-    asked = [one for one in (*KNOWN, REVERSION, UNANSWERABLE) if one.question.text in message]
-    options = [one for one in asked if "\nB. " in message and one.question.options]
-    plain = [one for one in asked if "\nB. " not in message and not one.question.options]
-    return max(options or plain, key=lambda one: len(one.question.text), default=None)
-
-
-def perfect(messages: Sequence[Mapping[str, str]]) -> str:
+def perfect(request: Request) -> str:
     """Answer every prompt from the gold."""
-    name, last = prompt_name(messages), messages[-1]["content"]
-    known = find_known("\n".join(message["content"] for message in messages[-3:]))
-    if name.startswith("judge"):
-        return _judge(messages)
-    if name in PLANNING and known is not None and (known.short or name != "logic"):
-        return json.dumps(_plan(name, PLANS.get(known.question.id, [known.question.text])))
-    parts = [answer for words, answer in SUB_QUESTIONS.items() if words in last]
-    if name in READING and parts and (known is None or known.question.text not in last):
-        return _reply(name, [], parts[0])
-    if known is None or not known.short:
-        return _reply(name, [], "unknown", enough=False)
-    return _reply(name, known.says or [known.short], known.short)
+    return _judge(request) or PERFECT(request)
 
 
-PLANNING = ("decompose", "involved", "relations", "logic")
-LOGIC = {
-    PLANS["two hops"]: (("Marrow Bridge", "designer"), ("#1", "birthplace")),
-    ("Were Ilse Brandvik and Anton Reeve both born in Vessen?",): (
-        ("Ilse Brandvik", "birthplace"),
-        ("Anton Reeve", "birthplace"),
-    ),
-}
-CHAIN = (("Marrow Bridge", "designer", "Entity#1"), ("Entity#1", "birthplace", "Entity#2"))
+def unknowing(request: Request) -> str:
+    """Know nothing at all."""
+    return _judge(request) or _say(request, enough=False, short="unknown", missing="all of it")
 
 
-def _plan(name: str, questions: Sequence[str]) -> dict[str, Any]:
-    if name == "relations":
-        facts = CHAIN if questions == PLANS["two hops"] else ()
-        keys = ("subject", "relation", "object")
-        return {"facts": [dict(zip(keys, fact, strict=True)) for fact in facts]}
-    if name == "logic":
-        steps = LOGIC.get(tuple(questions), [("it", questions[-1])])
-        return {"steps": [{"op": "retrieve", "args": [*step, "?"]} for step in steps]}
-    if name == "decompose":
-        return {"questions": [*questions]}
-    return {"parts": [{"question": question} for question in questions]}
-
-
-def silent(messages: Sequence[Mapping[str, str]]) -> str:
-    """Say nothing at all."""
-    return ""
-
-
-def wrong(messages: Sequence[Mapping[str, str]]) -> str:
+def wrong(request: Request) -> str:
     """Give the same false answer to every question."""
-    if prompt_name(messages).startswith("judge"):
-        return _judge(messages)
-    return _reply(prompt_name(messages), [f"It was {WRONG}."], WRONG)
+    return _judge(request) or _say(request, enough=True, answer=f"It was {WRONG}.", short=WRONG)
 
 
-def _reply(name: str, says: Sequence[str], short: str, *, enough: bool = True) -> str:
-    text = " ".join(says)
-    replies: dict[str, Any] = {
-        **dict.fromkeys(READING, {"quote": "".join(says[-1:]), "source": 1, "answer": short}),
-        "know": {"answer": " ".join(says) or short, "short": short},
-        "next_thought": {"sentence": " ".join(says), "done": True},
-        "reflect": {"action": "answer", "text": short},
-        "check_argument": {"sufficient": enough},
-        "check_result": {"sufficient": enough},
-        "read_values": {"values": [{"text": short, "items": [1, 2, 3]}] if enough else []},
-        "graph_r1": f"<think>known</think><answer>{short}</answer>",
-    }
-    noted = {"text": " ".join(says), "score": 100, "reports": [1, 2, 3, 4, 5]}
-    replies["map_reports"] = {"points": [noted] if enough else []}
-    usual = {"enough": enough, "answer": text if enough else "", "short": short if enough else ""}
-    reply = replies.get(name, usual)
-    return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+def _say(request: Request, **written: Any) -> str:
+    if "<answer>" in request.messages[-1].content:  # Graph-R1's instructions
+        return f"<think>So it is.</think><answer>{written['short']}</answer>"
+    return json.dumps(written)
 
 
-def _judge(messages: Sequence[Mapping[str, str]]) -> str:
-    """Judge as a careful reader would: right unless the answer holds the false name."""
+def _judge(request: Request) -> str:
+    """Judge as a careful reader would, where that is asked: right without the false name."""
+    messages = [{"content": one.content} for one in request.messages]
+    if not prompt_name(messages).startswith("judge"):
+        return ""
     right = WRONG not in messages[-1]["content"].rpartition("Answer to")[2]
     return json.dumps({"correct": right, "score": 10 * right})
 
 
-Model = Callable[[Sequence[Mapping[str, str]]], str]
+Model = Callable[[Request], str]
 
 
 def with_model(base: KnowledgeBase, model: Model) -> KnowledgeBase:
     """Return the knowledge base with a scripted model in every role."""
-    chat = ScriptedChat(
-        lambda request: model([{"content": str(m.content)} for m in _messages(request)])
-    )
+    chat = ScriptedChat(model)
     pin_mode(chat.name, "json")
     settings = Settings(kb=base.settings.kb, models=ModelSettings(model="m"))
     other = KnowledgeBase(base.store, settings, base.embed)
     other.reader, other.rerank = base.reader, base.rerank
     other.models = Models(settings.models, base.store, chats=dict.fromkeys(ROLES, chat))
     return other
-
-
-def _messages(request: Request) -> Sequence[Any]:
-    return request.messages

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError
+from clew.ingest.cost import CostEstimate
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
@@ -87,6 +89,33 @@ async def test_the_plan_is_what_the_run_then_costs(tmp_path: Path, docs: Path) -
         cost = base.models.meter.total.money - already.money
         assert after.money == pytest.approx(cost, rel=0.2)
         await base.close()
+
+
+@pytest.mark.parametrize("name", [pytest.param("pages", marks=pytest.mark.slow), "table"])
+async def test_the_plan_says_time_and_disk_and_a_large_build_says_them_first(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "docs").mkdir()
+    if name == "table":
+        rows = (f"A{n},Village {n % 400},{'open' if n % 3 else 'paid'},{n}" for n in range(6_000))
+        (tmp_path / "docs" / "orders.csv").write_text("\n".join(["id,town,state,sum", *rows]))
+    for number in range(700 if name == "pages" else 0):
+        lines = (f"Village {number} was founded by Anna {n} in {1400 + n}. " for n in range(8))
+        (tmp_path / "docs" / f"{number}.txt").write_text("".join(lines))
+    kb = tmp_path / "kb"
+    store = SqliteStore(kb, create=True, durable=False)
+    base = KnowledgeBase(store, Settings(kb=kb), HashEmbed())
+    plan = await base.plan([tmp_path / "docs"])
+    assert plan.seconds and not plan.calls and (await base.status())["documents"] == 0
+    early = list[CostEstimate]()
+    base.builder = replace(base.builder, on_estimate=early.append)
+    added = await base.add([tmp_path / "docs"])
+    assert [(one.documents, one.chunks) for one in early] == [(plan.documents, plan.chunks)]
+    assert added.added == plan.documents
+    await base.close()
+    held = sum(file.stat().st_size for file in kb.rglob("*") if file.is_file())
+    for one in (plan, *early):
+        assert one.bytes == pytest.approx(held, rel=0.3)
 
 
 async def test_unchanged_documents_cost_no_call(tmp_path: Path, docs: Path) -> None:

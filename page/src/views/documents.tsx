@@ -286,7 +286,7 @@ function DropZone({ onDone }: { onDone: () => void }) {
         {FORMATS.map(([kind, ends], n) => (
           <span key={kind} title={ends}>
             {t(kind)}
-            {n < FORMATS.length - 1 && " · "}
+            {n < FORMATS.length - 1 && "\u00a0· "}
           </span>
         ))}
       </p>

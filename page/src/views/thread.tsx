@@ -9,13 +9,26 @@ const STEP = 92;
 const LEFT = 30;
 const WIDTH = 360;
 const swing = (n: number): number => LEFT + (n % 2 ? 16 : -6);
-const clip = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// Letters that are about twice as wide as those of the Latin script.
+const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff00-\uff60]/u;
+/** The beginning of a text that has the width of so many Latin letters. */
+function take(text: string, most: number): string {
+  let taken = "";
+  for (const letter of text) {
+    most -= WIDE.test(letter) ? 1.9 : 1;
+    if (most < 0) break;
+    taken += letter;
+  }
+  return taken;
+}
+const clip = (text: string, most: number): string => (take(text, most) === text ? text : `${take(text, most - 1)}…`);
 
 /** Breaks a text into at most two lines of about the same room. */
-function wrap(text: string, most: number): string[] {
-  if (text.length <= most) return [text];
-  const space = text.lastIndexOf(" ", most);
-  const cut = space > most / 2 ? space : most;
+export function wrap(text: string, most: number): string[] {
+  const first = take(text, most);
+  if (first === text) return [text];
+  const space = text.lastIndexOf(" ", first.length);
+  const cut = space > first.length / 2 ? space : first.length;
   return [text.slice(0, cut), clip(text.slice(cut).trim(), most)];
 }
 

@@ -64,7 +64,7 @@ def cite_text(ctx: Context, text: str, page: EvidencePage) -> CitedText:
         pieces.append(sentence)
         if not _claims(sentence):
             continue
-        spans = _locate(sentence, page.sources(numbers)) or _recognise(sentence, page)
+        spans = _locate(sentence, page, numbers) or _recognise(sentence, page)
         if not spans:
             unfound += 1
             pieces.append(f" {localise(ctx.question, NOT_FOUND_MARK)}")
@@ -116,9 +116,16 @@ def _claims(sentence: str) -> bool:
     return _WORD.search(bare) is not None and not opens
 
 
-def _locate(sentence: str, passages: Sequence[Passage]) -> list[_Span]:
-    """Return the span of each named passage that is nearest to a sentence."""
-    return [_best_span(sentence, passage) for passage in passages[:_MAX_SOURCES]]
+def _locate(sentence: str, page: EvidencePage, numbers: Sequence[int]) -> list[_Span]:
+    """Return the nearest span of each passage behind the lines that a sentence names.
+
+    Of a line with several passages, such as a path, those that say all of the sentence do alone.
+    """
+    found: list[_Span] = []
+    for number in numbers:
+        spans = [_best_span(sentence, passage) for passage in page.sources([number])]
+        found += [span for span in spans if span.share >= 1] or spans
+    return list(dict.fromkeys(found))[:_MAX_SOURCES]
 
 
 def _recognise(sentence: str, page: EvidencePage) -> list[_Span]:

@@ -27,7 +27,7 @@ SIGNALS = ("enough", "located", "overlap", "named", "read", "verified", "relevan
 enough: the model finds the evidence sufficient. located: share of sentences with a source.
 overlap: share of their words that the quotes have. named: a quote has the short answer.
 read: the span reader's probability of its answer. verified: the model finds that the quotes entail
-the answer. relevance: cosine of the question and the best quoted passage.
+the answer. relevance: share of the question's words that the quotes and their titles have.
 """
 DEFAULT_THRESHOLD = 0.5
 _STORE_KIND, _STORE_KEY = "calibration", "confidence 2"

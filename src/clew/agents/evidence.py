@@ -95,6 +95,11 @@ class EvidencePage:
         lines = [self.items[n - 1] for n in numbers if 1 <= n <= len(self.items)]
         return list(dict.fromkeys(p for item in lines for p in item.sources))
 
+    def numbers_of(self, other: "EvidencePage") -> str:
+        """Return the numbers that the lines of another page have here, as [2][5]."""
+        known = {item.text: number for number, item in enumerate(self.items, start=1)}
+        return "".join(f"[{known[one.text]}]" for one in other.items if one.text in known)
+
     def merge(self, other: "EvidencePage") -> "EvidencePage":
         """Add the lines of another page that this one has not; numbers stay as they are.
 

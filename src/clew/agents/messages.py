@@ -9,13 +9,13 @@ NOT_FOUND_MARK = "(not found in the documents)"
 NO_DOCUMENTS = "there are no documents to answer from"
 NOT_SAID = "the documents do not say"
 UNSURE = "no answer is certain enough"
-CLOSEST = "The closest passages:"
+CLOSEST = "No passage clearly answers this. The closest passages:"
 _CHINESE = {
     NOT_FOUND_MARK: "（文档中未找到）",
     NO_DOCUMENTS: "没有可供作答的文档",
     NOT_SAID: "文档没有说明",
     UNSURE: "没有足够确定的答案",
-    CLOSEST: "最接近的段落：",
+    CLOSEST: "没有段落明确回答这个问题。最接近的段落：",
     "Refused:": "无法回答：",
 }
 OWN_MARKS = (NOT_FOUND_MARK, _CHINESE[NOT_FOUND_MARK])

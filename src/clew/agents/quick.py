@@ -16,7 +16,7 @@ import numpy as np
 
 from clew.agents.base import Answer, Mode
 from clew.agents.cite import content_words
-from clew.agents.confidence import DEFAULT_THRESHOLD, judge, load_model, names_answer
+from clew.agents.confidence import judge, load_model
 from clew.agents.messages import CLOSEST, UNSURE, localise
 from clew.agents.tools import Toolbox
 from clew.agents.writing import refuse
@@ -40,16 +40,16 @@ _SETTLED = 0.9  # probability beyond which nothing more is read
 _MAX_NAME_WORDS = 8
 _MAX_SPAN_CHARS = 160
 _QUOTED = 3  # of the closest passages
-_ASK_VALUE = ("When: ", "How many: ")
+_ASK_DATE, _ASK_NUMBER = "When: ", "How many: "
 # The words that say which of two dates or numbers is meant.
 _LESS = frozenset(
-    "first earlier earliest older oldest before less least fewer smaller shorter".split()
+    "first earlier earliest older oldest before less least fewer smaller lower".split()
 )
 _MORE = frozenset(
-    "later latest last younger youngest recently more most larger largest bigger longer higher"
-    " ".split()
+    "later latest last younger youngest recently more most larger largest bigger higher".split()
 )
 _BETWEEN = 3  # words between two names that are compared
+_TEMPERED = 0.25  # root of a chain's probability, which is too sure of itself
 _TRIMMED = " \t\n,;:.!?\"'“”‘’"
 
 
@@ -114,6 +114,8 @@ class Quick:
     """Readings of the longest chain."""
     beam: int = 2
     """Chains that are followed at each hop."""
+    least: float = 0.12
+    """The confidence from which an answer is named; from .5 it counts as told."""
 
     async def __call__(self, ctx: Context, tools: Toolbox, mode: Mode, /) -> Answer:
         """Name what is read with enough confidence; else quote the closest passages, or refuse."""
@@ -126,7 +128,7 @@ class Quick:
         if chains:
             answer = name_answer(ctx, chains[0], found)
             sure = judge(answer, await load_model(ctx.key_values)).confidence
-            if sure >= DEFAULT_THRESHOLD:
+            if sure >= self.least:
                 return answer
         return quote_closest(ctx, found, mode)
 
@@ -165,44 +167,60 @@ class Quick:
         one, other = [await read_values(ctx, name, frame) for name in names]
         pairs = [
             (a, b, order)
-            for a, b in zip(one, other, strict=False)
-            if a and b and (order := order_values(a.steps[-1].text, b.steps[-1].text))
+            for a, b in zip(one, other, strict=True)
+            if a and b and (order := order_values(a.chain.answer, b.chain.answer))
         ]
         if not pairs:
             return []
-        a, b, order = max(
-            pairs, key=lambda pair: pair[0].steps[-1].chance * pair[1].steps[-1].chance
-        )
+        a, b, order = max(pairs, key=lambda pair: pair[0].chance * pair[1].chance)
         name = names[(order < 0) != least[0]]
-        return [Chain(ctx.question, (*a.steps, *b.steps), name)]
+        return [Chain(ctx.question, (*a.chain.steps, *b.chain.steps), name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A chain that ends in a date or number; its readings have their share among their like."""
+
+    chain: Chain
+    chance: float
+    """The reader's own probability, which is low: the question does not ask for a value."""
 
 
 async def read_values(
     ctx: Context, name: str, frame: tuple[str, str]
-) -> tuple[Chain | None, Chain | None]:
+) -> tuple[Value | None, Value | None]:
     """Read a date or a number for a name on its own page, and on that of a name it leads to."""
     pages = await find_pages(ctx, name)
     if not pages:
         return None, None
     question = name.join(frame)
     here = await read_value(ctx, Chain(question), pages)
-    for one in await read_spans(ctx, question, pages):
-        named = narrow_to_name(ctx.view, one, 0.0)
-        if named is None or name_key(named.text) in name_key(question):
-            continue
+    names = [
+        named
+        for one in await read_spans(ctx, question, pages)
+        if (named := narrow_to_name(ctx.view, one, 0.0)) is not None
+        and name_key(named.text) not in name_key(question)
+    ]
+    for named in names:
         if further := await find_pages(ctx, named.text):
-            step = Chain(question).then(named, named.text.join(frame))
+            step = Chain(question).then(share_chance(named, names), named.text.join(frame))
             return here, await read_value(ctx, step, further)
     return here, None
 
 
-async def read_value(ctx: Context, chain: Chain, pages: Sequence[Passage]) -> Chain | None:
-    """Read the likeliest date or number for what a chain asks."""
-    for asked in _ASK_VALUE:
-        for one in await read_spans(ctx, asked + chain.question, pages):
-            if is_date(one.text) or (asked != _ASK_VALUE[0] and parse_quantity(one.text)):
-                return chain.then(one)
+async def read_value(ctx: Context, chain: Chain, pages: Sequence[Passage]) -> Value | None:
+    """Read the likeliest date, or else number, for what a chain asks."""
+    for asked, is_value in ((_ASK_DATE, is_date), (_ASK_NUMBER, parse_quantity)):
+        read = await read_spans(ctx, asked + chain.question, pages)
+        values = [one for one in read if is_value(one.text)]
+        if values:
+            return Value(chain.then(share_chance(values[0], values)), values[0].chance)
     return None
+
+
+def share_chance(one: Reading, others: Sequence[Reading]) -> Reading:
+    """Return a reading with its probability given that one of these is right."""
+    return replace(one, chance=one.chance / max(sum(o.chance for o in others), 1e-9))
 
 
 def order_values(one: str, other: str) -> int:
@@ -352,39 +370,47 @@ def name_answer(ctx: Context, chain: Chain, found: Evidence) -> Answer:
     short, readings = chain.answer, chain.steps
     sources = [one.passage for one in readings]
     citations = tuple(dict.fromkeys(one.cite() for one in readings))
-    quotes = "\n".join(f"{' '.join(c.quote.split())} [{n}]" for n, c in enumerate(citations, 1))
-    asked = content_words(ctx.question)
-    said = split_words(" ".join([*(p.title for p in sources), *(c.quote for c in citations)]))
-    signals = {
-        "read": chain.chance,
-        "overlap": len(asked & set(said)) / max(1, len(asked)),
-        "named": names_answer(short, citations) or 0.0,
-        "located": 1.0,
-    }
+    said = " ".join([*(p.title for p in sources), *(c.quote for c in citations)])
+    relevance = measure_said(ctx.view, ctx.question, said)
     evidence = replace(found, chunks=tuple({p.id: p for p in (*sources, *found.chunks)}.values()))
-    text = f"{short}\n{quotes}"
+    text = f"{short}\n{format_quotes(citations)}"
     return Answer(
         *(ctx.question, "", text, "answered", citations, evidence),
         candidate=short,
-        signals=signals,
+        signals={"read": chain.chance**_TEMPERED, "relevance": relevance},
     )
 
 
+def measure_said(view: View, question: str, text: str) -> float:
+    """Return the share of a question's words that a text has; rare words count more."""
+    said, count = set(split_words(text)), view.count("chunk")
+    weights = {
+        word: math.log1p(count / (0.5 + len(view.bm25.chunks_with(word))))
+        for word in content_words(question)
+    }
+    known = sum(weight for word, weight in weights.items() if word in said)
+    return known / max(sum(weights.values()), 1e-9)
+
+
 def quote_closest(ctx: Context, found: Evidence, mode: Mode) -> Answer:
-    """Say that no passage clearly answers, and quote of the closest what is nearest."""
+    """Refuse; in open mode show the closest passages, too."""
     refused = refuse(ctx, found, UNSURE)
     if mode == "reject":
         return refused
-    near = found.chunks[:_QUOTED]
-    citations = tuple(best_sentence(ctx.question, one) for one in near)
-    lines = [f"{' '.join(c.quote.split())} [{n}]" for n, c in enumerate(citations, 1)]
-    text = "\n".join([localise(ctx.question, UNSURE), localise(ctx.question, CLOSEST), *lines])
+    citations = tuple(best_sentence(ctx.question, one) for one in found.chunks[:_QUOTED])
+    text = f"{localise(ctx.question, CLOSEST)}\n{format_quotes(citations)}"
     return replace(refused, answer=text, citations=citations)
+
+
+def format_quotes(citations: Sequence[Citation]) -> str:
+    """Write each quote on a line of its own, with its number."""
+    return "\n".join(f"{' '.join(c.quote.split())} [{n}]" for n, c in enumerate(citations, 1))
 
 
 def best_sentence(question: str, passage: Passage) -> Citation:
     """Cite the sentence of a passage that shares most with a question."""
     asked = content_words(question)
+    asked = asked - set(split_words(passage.title)) or asked
     spans = sentence_spans(passage.text) or [(0, len(passage.text))]
     best = max(spans, key=lambda s: len(asked & set(split_words(passage.text[slice(*s)]))))
     return cite_span(passage, *best)

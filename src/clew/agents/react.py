@@ -6,8 +6,7 @@ from pydantic import BaseModel, Field
 
 from clew.agents.base import Answer, Mode
 from clew.agents.evidence import EVERYTHING, EvidencePage, show_evidence
-from clew.agents.searcher import format_call
-from clew.agents.tools import Toolbox
+from clew.agents.tools import Toolbox, format_call
 from clew.agents.writing import (
     AnswerListener,
     Written,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from clew.agents.base import Answer, Mode
 from clew.agents.evidence import EvidencePage, show_evidence
 from clew.agents.logic.forms import Operator, Plan, validate_plan
-from clew.agents.logic.run import LogicResult, LogicRun
+from clew.agents.run_logic import LogicResult, LogicRun
 from clew.agents.tools import Toolbox
 from clew.agents.writing import (
     ANSWER,

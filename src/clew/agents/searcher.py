@@ -8,12 +8,11 @@ from pydantic import Field
 from clew.agents.base import Answer, Mode, run_concurrently
 from clew.agents.evidence import EVERYTHING, EvidencePage, show_evidence
 from clew.agents.tables import describe_tables
-from clew.agents.tools import Toolbox
+from clew.agents.tools import Toolbox, format_call
 from clew.agents.writing import AnswerListener, Written, ask_to_write, finish, mode_rules
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.llm.tools import ToolCall
-from clew.types import Evidence
 
 
 class Turn(Written, title="Turn"):
@@ -24,12 +23,10 @@ class Turn(Written, title="Turn"):
     )
 
 
-SEARCH = Prompt(
-    "answer_or_search",
-    Turn,
-    {"question", "evidence", "calls", "left", "rules"},
-    documents={"evidence", "calls"},
-)
+_INPUTS = {"question", "evidence", "calls", "left", "most", "rules"}
+SEARCH = Prompt("answer_or_search", Turn, _INPUTS, documents={"evidence", "calls"})
+LAST = Prompt("answer_or_search", Written, _INPUTS, documents={"evidence", "calls"})
+"""The last turn, in which there is nothing to call."""
 
 
 @dataclass(frozen=True)
@@ -38,54 +35,52 @@ class Searcher:
 
     rounds: int = 3
     """How often the model may ask for more before it must answer."""
-    at_once: int = 4
+    at_once: int = 8
     """Calls of tools in one round at most."""
     tools: tuple[str, ...] = ()
     """The tools it may call; by default all."""
 
     async def __call__(self, ctx: Context, tools: Toolbox, mode: Mode, /) -> Answer:
         """Answer the question; raises ModelError or BudgetExceeded where the model cannot go on."""
-        found = await tools.search(ctx.question)
-        page = (await show_evidence(ctx, found)).merge(await show_tables(ctx, found))
-        calls = [format_call(ToolCall(tool="search", arguments={"query": ctx.question}))]
+        first = ToolCall(tool="search", arguments={"query": ctx.question})
+        page, calls = await run_tools(ctx, tools, [first], EvidencePage())
         listener = AnswerListener(ctx)
         for left in range(self.rounds, -1, -1):
-            said: Turn = await ask_to_write(
+            said: Written = await ask_to_write(
                 ctx,
-                SEARCH,
+                SEARCH if left else LAST,
                 step="answer or search",
                 listener=listener,
                 tools=tools.specs(self.tools) if left else (),
                 question=ctx.question,
                 evidence=page,
-                calls="\n".join(calls),
+                calls="\n".join(f"{call}: {found}" for call, found in calls.items()),
                 left=str(left),
+                most=str(self.at_once),
                 rules=mode_rules(ctx, mode),
             )
-            wanted = [one for one in said.wants if format_call(one) not in calls][: self.at_once]
-            if said.enough or not wanted or not left:
+            wants = said.wants if isinstance(said, Turn) and not said.enough else []
+            wanted = [one for one in wants if format_call(one) not in calls][: self.at_once]
+            if not wanted:
                 break
-            calls += map(format_call, wanted)
-            page = page.merge(await run_tools(ctx, tools, wanted))
+            page, found = await run_tools(ctx, tools, wanted, page)
+            calls |= found
         return finish(ctx, said, page, tools.evidence(), mode)
 
 
-async def run_tools(ctx: Context, tools: Toolbox, wanted: Sequence[ToolCall]) -> EvidencePage:
-    """Call tools at once and show what they found, a search as the recipe shows it."""
+async def run_tools(
+    ctx: Context, tools: Toolbox, wanted: Sequence[ToolCall], page: EvidencePage
+) -> tuple[EvidencePage, dict[str, str]]:
+    """Call tools at once; return the page with what they found, and the numbers each call found.
+
+    A search is shown as the recipe shows it, with the tables of the documents that it found.
+    """
     found = await run_concurrently([tools.call(one.tool, one.arguments) for one in wanted])
-    page = EvidencePage()
+    numbers: dict[str, str] = {}
     for one, evidence in zip(wanted, found, strict=True):
         layout = None if one.tool == "search" and not evidence.findings else EVERYTHING
-        page = page.merge(await show_evidence(ctx, evidence, layout))
-        page = page.merge(await show_tables(ctx, evidence))
-    return page
-
-
-async def show_tables(ctx: Context, found: Evidence) -> EvidencePage:
-    """Describe the tables of the documents that were found, so that they can be asked by SQL."""
-    return await show_evidence(ctx, await describe_tables(ctx, found), EVERYTHING)
-
-
-def format_call(call: ToolCall) -> str:
-    """Write a call on one line, as the model is reminded of it."""
-    return f"{call.tool}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
+        shown = await show_evidence(ctx, evidence, layout)
+        tables = await show_evidence(ctx, await describe_tables(ctx, evidence), EVERYTHING)
+        page = page.merge(shown).merge(tables)
+        numbers[format_call(one)] = page.numbers_of(shown) or "nothing"
+    return page, numbers

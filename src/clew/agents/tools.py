@@ -14,22 +14,26 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from clew.agents.calculate import compute
-from clew.agents.hints import add_hints
 from clew.agents.tables import query_tables
 from clew.context import Context
-from clew.errors import ConfigError, InputError, StoreError
+from clew.errors import ConfigError, InputError, StoreError, UnknownNameError
 from clew.graph.paths import find_short_paths
 from clew.llm.budget import BudgetExceeded
-from clew.llm.tools import ToolSpec
+from clew.llm.tools import ToolCall, ToolSpec
 from clew.machine_memory import is_lack_of_memory
 from clew.retrieve.graph_cache import facts_between, neighbour_graph
+from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.lookup import NearFacts
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
+from clew.text.names import tokenize
 from clew.types import Evidence, Finding, Found, Hit, Passage, Path, Route
 
 _MAX_PASSAGES = 50
+_MAX_HINTS = 3
+_MIN_HINT = 0.1  # chance of a hint
+_READ_FOR_HINTS = 8  # passages
 _MAX_ITEMS = 20  # facts, neighbours and paths of one call
 _MAX_NAMESAKES = 3  # entities of one name that are looked at
 _MAX_TRACE_CHARS = 160
@@ -69,10 +73,15 @@ class Toolbox:
         """Search as `search` does, raising what goes wrong.
 
         `most` is the agent's number of passages, which that of the caller overrides; `select`
-        filters what is found.
+        filters what is found. Where a query names nothing that is known, a model is told so.
         """
         work = find(self, query, self.top_k or most or self.passages, select)
-        return await self._run("search", query, work)
+        try:
+            return await self._run("search", query, work)
+        except UnknownNameError as error:
+            if not self.ctx.has_model:
+                raise
+            return _explain("search", str(error))
 
     def evidence(self) -> Evidence:
         """Return all that was found so far, each element once, in the order found."""
@@ -149,6 +158,29 @@ async def find(tools: Toolbox, query: str, most: int, select: Step | None = None
     return await add_hints(ctx, evidence) if ctx.hints else evidence
 
 
+async def add_hints(ctx: Context, evidence: Evidence) -> Evidence:
+    """Add what the span reader finds in the best passages; nothing where it cannot read."""
+    passages = evidence.chunks[:_READ_FOR_HINTS]
+    if ctx.reader is None or not passages or not ctx.reader.reads(ctx.question):
+        return evidence
+    titles = [one.title for one in passages]
+    spans = ctx.reader.read(
+        ctx.question, [one.text for one in passages], titles=titles, most=_MAX_HINTS
+    )
+    findings = [
+        Finding(
+            f"a span reader's guess, right with a chance of {chance:.0%}: “{span.text}”, read in "
+            f"“{passages[span.passage].title or passages[span.passage].doc}”",
+            "reader",
+            (passages[span.passage],),
+            chance,
+        )
+        for span in spans
+        if (chance := float(1 / (1 + np.exp(-span.score)))) >= _MIN_HINT
+    ]
+    return replace(evidence, findings=(*evidence.findings, *findings))
+
+
 async def facts(tools: Toolbox, query: str, k: int = 10) -> Evidence:
     """Find the statements of the graph that are nearest to a sentence or a triple."""
     ctx = tools.ctx.with_question(query)
@@ -207,21 +239,20 @@ async def communities(tools: Toolbox, query: str, k: int = 5) -> Evidence:
 
 
 async def read(tools: Toolbox, document: str, start: int = 0, end: int | None = None) -> Evidence:
-    """Read a document's text between two character positions, by default its beginning."""
+    """Read a document, given by its name or title, between two character positions.
+
+    By default its beginning is read.
+    """
     ctx = tools.ctx
-    if ctx.sources is None:
-        raise InputError("documents cannot be read here")
-    sources = await ctx.sources([document])
-    if document not in sources:
-        raise InputError(f"there is no document {document!r}")
-    held = (await ctx.snapshot.documents([sources[document].document]))[sources[document].document]
+    name, key = await _find_document(ctx, document)
+    held = (await ctx.snapshot.documents([key]))[key]
     begin = max(0, min(start, len(held.text)))
     most = begin + _MAX_READ_CHARS
     stop = min(most if end is None else min(end, most), len(held.text))
     text = held.text[begin:stop]
     if not text.strip():
         raise InputError(f"{document!r} has {len(held.text)} characters, and no text there")
-    return Evidence((Passage(f"{held.id}:{begin}", document, held.title, 1.0, text, begin, stop),))
+    return Evidence((Passage(f"{held.id}:{begin}", name, held.title, 1.0, text, begin, stop),))
 
 
 async def sql(tools: Toolbox, query: str) -> Evidence:
@@ -279,16 +310,44 @@ def describe_evidence(evidence: Evidence) -> str:
     return ", ".join(parts) or "nothing"
 
 
+def format_call(call: ToolCall) -> str:
+    """Write a call on one line, as a model is reminded of it."""
+    return f"{call.tool}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
+
+
 def _explain(tool: str, why: str) -> Evidence:
     return Evidence(findings=(Finding(why, tool),))
 
 
 def _find_named(ctx: Context, name: str) -> list[int]:
-    """Return the positions of the entities with this name or alias; InputError where none has."""
-    found = ctx.view.find_by_name_or_alias(name)[:_MAX_NAMESAKES].tolist()
+    """Return the positions of the entities with this name or alias, or whose names are in it.
+
+    InputError where there is none.
+    """
+    found = [int(at) for at in ctx.view.find_by_name_or_alias(name)]
+    if not found:
+        links = link_names(ctx.view, name, tokenize(name))
+        found = [int(at) for link in links for at in link.entities]
     if not found:
         raise InputError(f"no entity is named {name!r}; search for it instead")
-    return [int(at) for at in found]
+    return found[:_MAX_NAMESAKES]
+
+
+async def _find_document(ctx: Context, name: str) -> tuple[str, str]:
+    """Return the name and the id of a document, by its name or the title of its page."""
+    if ctx.sources is None:
+        raise InputError("documents cannot be read here")
+    known = await ctx.sources([name])
+    if not known:
+        owners = ctx.view.links("owners")
+        pages = [int(c) for at in ctx.view.find_by_name_or_alias(name) for c in owners.row(int(at))]
+        hits = tuple(Hit(at, 1.0, "page") for at in pages[:1])
+        known = await ctx.sources(
+            [one.doc for one in (await fetch_evidence(ctx, Found(hits))).chunks]
+        )
+    for found, source in known.items():
+        return found, source.document
+    raise InputError(f"there is no document {name!r}; search for it instead")
 
 
 async def _facts_around(ctx: Context, entity: int, query: str) -> list[Hit]:

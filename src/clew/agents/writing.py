@@ -26,9 +26,10 @@ UNKNOWN = "unknown"
 NO_NOTES = "(none)"
 _MODE_RULES: dict[Mode, str] = {
     "open": (
-        "Answer from the evidence. Where it lacks something that you know for certain, you may use "
-        "it; a sentence that rests on your own knowledge has no number. `enough` says whether the "
-        "evidence alone answers the question."
+        "Answer from the evidence. A fact that it lacks although you looked for it, and that you "
+        "know for certain, you may take from your own knowledge; a sentence that rests on that has "
+        "no number. `enough` says whether the evidence alone answers the question; where it does "
+        "not, say in `missing` what is lacking, and still give the answer that you know."
     ),
     "reject": (
         "Answer from the evidence and from nothing else. Where it does not answer the question, "
@@ -44,7 +45,9 @@ class Written(BaseModel, title="Answer"):
     reasoning: str = Field(
         default="", description="think first: what is asked, what each item says of it"
     )
-    enough: bool = Field(default=False, description="whether the evidence answers the question")
+    enough: bool = Field(
+        default=False, description="whether the evidence alone answers the question"
+    )
     answer: str = Field(
         default="",
         description="complete sentences, behind each the numbers of its items, as [2] or [1][4]",

@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from clew.cli.common import (
     count_of,
     describe_counts,
     describe_missing_files,
+    err,
     out,
     run,
 )
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
 
 _SHOWN_SKIPS = 5
+_MINUTE = 60  # seconds
 _SHOWN_REASONS = 4
 # Advice that a failure carries itself; the command says it once.
 _OWN_ADVICE = re.compile(
@@ -277,7 +279,14 @@ async def run_add(
     models = base.models
     asked = models.chats is not None or has_model("extract", models.settings)
     with show_progress(ctx.json, (lambda: models.meter.total) if asked else no_usage) as report:
+        if not ctx.json:
+            base.builder = replace(base.builder, on_estimate=_tell_estimate)
         return await base.add(paths, progress=report, **how)
+
+
+def _tell_estimate(plan: CostEstimate) -> None:
+    costs = "; ".join(_describe_costs(plan))
+    err.print(f"{count_of(plan.documents, 'document')}: {costs}", markup=False)
 
 
 def _fail_if_nothing_added(added: AddResult, *, by_rules: bool = False) -> None:
@@ -307,24 +316,33 @@ async def _dry_run(
     ctx.show(plan, lambda: _print_estimate(plan))
 
 
+def _describe_costs(plan: CostEstimate) -> Iterator[str]:
+    """Yield calls, tokens and money; the time; the disk."""
+    if plan.calls or plan.cached_calls:
+        cost = f"cost {plan.money:.4f}" if plan.money else "no price is set for the model"
+        yield (
+            f"{count_of(plan.calls, 'model call')} ({plan.cached_calls} more are cached), "
+            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, {cost}"
+        )
+    else:
+        yield "no model calls"
+    if plan.seconds is None:
+        yield "time unknown: no call to this model was timed yet; `--probe` times some"
+    elif plan.seconds < 2 * _MINUTE:
+        yield f"about {plan.seconds:.0f} s"
+    else:
+        yield f"about {plan.seconds / _MINUTE:.0f} minutes"
+    yield f"about {plan.bytes / 1e6:.1f} MB on disk"
+
+
 def _print_estimate(plan: CostEstimate) -> None:
     out.print(
         f"{count_of(plan.documents, 'document')} to add ({plan.unchanged} unchanged, "
         f"{_count_skipped(plan.skipped)} skipped{_format_removed(plan.removed)}), "
         f"{count_of(plan.chunks, 'chunk')}"
     )
-    if plan.calls or plan.cached_calls:
-        cost = f"cost {plan.money:.4f}" if plan.money else "no price is set for the model"
-        out.print(
-            f"{count_of(plan.calls, 'model call')} ({plan.cached_calls} more are cached), "
-            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, {cost}"
-        )
-    else:
-        out.print("no model calls")
-    if plan.seconds is None:
-        out.print("time unknown: no call to this model was timed yet; `--probe` times one")
-    else:
-        out.print(f"about {plan.seconds:.0f} s")
+    for line in _describe_costs(plan):
+        out.print(line)
     if plan.note:
         out.print(plan.note, style="yellow", markup=False)
     out.print("nothing was written")

@@ -8,10 +8,40 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clew.text.irregular_verbs import BASE_OF_FORM
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.unicode import UNSPACED_CHAR
 from clew.types import LITERAL_TYPES
+
+# English verbs whose past is no "-ed": each entry is a verb and its other forms.
+_IRREGULAR_VERBS = """
+arise arose arisen|awake awoke awoken|bear bore borne|beat beaten|become became|begin began begun
+bend bent|bind bound|bite bit bitten|bleed bled|blow blew blown|break broke broken
+breed bred|bring brought|build built|burn burnt|buy bought|catch caught|choose chose chosen
+cling clung|come came|creep crept|deal dealt|dig dug|draw drew drawn|dream dreamt
+drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed|feel felt
+fight fought|find found|flee fled|fly flew flown|forbid forbade forbidden
+forget forgot forgotten|forgive forgave forgiven|freeze froze frozen|get got gotten
+give gave given|go went gone|grow grew grown|hang hung|hear heard|hide hid hidden
+hold held|keep kept|kneel knelt|know knew known|lay laid|lead led|lean leant|learn learnt
+leave left|lend lent|lie lain|light lit|lose lost|make made|mean meant|meet met|pay paid
+ride rode ridden|ring rang rung|rise rose risen|run ran|say said|see saw seen|seek sought
+sell sold|send sent|sew sewn|shake shook shaken|shine shone|shoot shot|show shown
+shrink shrank shrunk|sing sang sung|sink sank sunk|sit sat|sleep slept|slide slid
+speak spoke spoken|spend spent|spin spun|spoil spoilt|spring sprang sprung|stand stood
+steal stole stolen|stick stuck|strike struck|swear swore sworn|sweep swept|swell swollen
+swim swam swum|swing swung|take took taken|teach taught|tear tore torn|tell told
+think thought|throw threw thrown|understand understood|wake woke woken|wear wore worn
+weave wove woven|weep wept|win won|withdraw withdrew withdrawn|write wrote written
+undertake undertook undertaken|overcome overcame|rebuild rebuilt|withhold withheld
+"""
+
+_BASE_OF_FORM = {
+    form: verb.split()[0]
+    for line in _IRREGULAR_VERBS.strip().splitlines()
+    for verb in line.split("|")
+    for form in verb.split()[1:]
+}
+"""The verb that each irregular form is of: "bought" of "buy"."""
 
 HE, SHE, IT, THEY = "he", "she", "it", "they"
 _PRONOUNS = {
@@ -339,7 +369,7 @@ class Reading:
 
 def _may_be_verb(word: str) -> bool:
     """Whether a word has the form of a verb: "employs" (and "workers"), "ran"."""
-    return _THIRD_PERSON.fullmatch(word) is not None or word in BASE_OF_FORM
+    return _THIRD_PERSON.fullmatch(word) is not None or word in _BASE_OF_FORM
 
 
 def resolve_mention(mention: Mention, subject: str) -> str:

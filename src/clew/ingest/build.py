@@ -6,7 +6,15 @@ are made, so a killed run that is restarted goes on from there; the write is one
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
@@ -132,6 +140,10 @@ class IngestPipeline:
     """Computes the parts of a derivation."""
     memory: int | None = None
     """Bytes that the documents of one write may take, with what is found in them."""
+    before_write: Callable[[Sequence[Document]], Awaitable[None]] | None = field(
+        default=None, repr=False
+    )
+    """Called with the documents of each write, before they are extracted from."""
     after_write: Callable[[], None] = field(default=lambda: None, repr=False)
     """Called when what was extracted is written."""
 
@@ -227,6 +239,8 @@ class IngestPipeline:
 
     async def _write(self, documents: Sequence[Document]) -> "_Tally":
         """Extract, embed and write; return how much was extracted from."""
+        if self.before_write is not None:
+            await self.before_write(documents)
         store = self.store
         await record_arrivals(store, [name for one in documents for name in one.names])
         origins = (list_origins(one) for one in documents)

@@ -139,7 +139,11 @@ class PerfectModel:
         gold, known = self._find(texts[1]), [t for t in texts if t.startswith("<knowledge>")]
         rows = [(0, row) for text in known for _, row in map(_split_row, _unfold(text))]
         lacking = gold.lacking(rows)
-        wanted = [*map(_ask_for, lacking), gold.question, *(f"{t} {gold.question}" for t in lacking)]
+        wanted = [
+            *map(_ask_for, lacking),
+            gold.question,
+            *(f"{t} {gold.question}" for t in lacking),
+        ]
         new = [one for one in wanted if not any(f"<query>{one}<" in text for text in texts)]
         if (lacking or not known) and new and "No queries are left" not in texts[-1]:
             return f"<think>This must be found.</think><query>{new[0]}</query>"

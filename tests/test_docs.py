@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from bench import architecture
 
+from clew.agents.confidence import SIGNALS
 from clew.agents.tools import TOOLS, describe_tool
 from clew.recipes.agents import AGENTS
 
@@ -175,6 +176,12 @@ def test_the_agents_page_lists_every_tool_as_a_model_is_told() -> None:
         for one in specs
     ]
     assert re.findall(r"^\| `(\w+\([^)]*\))` \| (.+) \|$", section, re.M) == told
+
+
+def test_the_answers_page_lists_every_signal_of_the_confidence() -> None:
+    page = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    [table] = re.findall(r"^\| signal \|.*?\n\n", page, re.M | re.S)
+    assert tuple(_first_cells(table)[2:]) == tuple(f"`{name}`" for name in SIGNALS)
 
 
 def test_the_agents_page_names_agents_and_their_fields() -> None:

@@ -1,4 +1,4 @@
-"""The examples in CONTRIBUTING.md run as they stand."""
+"""The examples in CONTRIBUTING.md and docs/agents.md run as they stand."""
 
 import json
 import re
@@ -11,19 +11,25 @@ from typing import Any
 import pytest
 
 from clew import sync
+from clew.agents.tools import TOOLS
 from clew.api import Kb
-from clew.config import Settings
+from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.metrics.registry import SHORT_METRICS
 from clew.ingest.files import READERS
+from clew.llm.chat import Request
+from clew.models import Models
 from clew.recipes.agents import AGENTS
 from clew.recipes.registry import RECIPES
 from clew.store.sqlite.store import SqliteStore
-from clew.testing.fakes import HashEmbed
+from clew.testing.fakes import HashEmbed, ScriptedChat
 
-PAGE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+AGENTS_PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^### An? ([\w ]+)\n.*?^```python\n(.*?)^```", PAGE, re.M | re.S))
-REGISTRIES: tuple[dict[str, Any], ...] = (RECIPES, AGENTS, READERS, SHORT_METRICS)
+[EXAMPLES["planner"]] = re.findall(r"^```python\n(.*?)^```", AGENTS_PAGE, re.M | re.S)
+REGISTRIES: tuple[dict[str, Any], ...] = (RECIPES, AGENTS, TOOLS, READERS, SHORT_METRICS)
 UNUSED = ("cacheprovider", "schemathesis", "xdist")
 """Plugins that take longer to start than the tests of the example."""
 TEXTS = (
@@ -48,6 +54,21 @@ def kb(tmp_path: Path) -> Iterator[Kb]:
         registry.update(entries)
 
 
+def script(kb: Kb, *replies: dict[str, Any]) -> list[str]:
+    """Let a model give these replies in turn; returns the list in which its prompts are kept."""
+    prompts: list[str] = []
+
+    def say(request: Request) -> str:
+        prompts.append(request.messages[-1].content)
+        return json.dumps(replies[min(len(prompts), len(replies)) - 1])
+
+    base = kb.aio
+    models = ModelSettings(model="m")
+    base.settings = base.settings.model_copy(update={"models": models})
+    base.models = Models(models, base.store, chats=dict.fromkeys(ROLES, ScriptedChat(say)))
+    return prompts
+
+
 def run(example: str, kb: Kb) -> dict[str, Any]:
     """Execute an example and return its variables."""
     # Classes look their module up when they are made, so the example needs a module name.
@@ -57,8 +78,8 @@ def run(example: str, kb: Kb) -> dict[str, Any]:
 
 
 def test_every_extension_point_has_an_example() -> None:
-    expected = {"recipe", "retrieval step", "agent", "file reader", "store", "metric"}
-    assert set(EXAMPLES) == expected
+    expected = {"recipe", "retrieval step", "agent", "tool", "file reader", "store", "metric"}
+    assert set(EXAMPLES) == {*expected, "planner"}
 
 
 def test_the_recipe_retrieves(kb: Kb) -> None:
@@ -74,11 +95,32 @@ def test_the_step_drops_weak_chunks(kb: Kb) -> None:
 
 
 def test_the_agent_answers_with_a_citation(kb: Kb) -> None:
+    said = {"enough": True, "answer": "Ilse Brandvik designed it [1].", "short": "Ilse Brandvik"}
+    prompts = script(kb, said)
     answer = run("agent", kb)["answer"]
-    assert (answer.verdict, answer.recipe) == ("answered", "first+bm25")
-    assert "Ilse Brandvik" in answer.answer
+    assert (answer.verdict, answer.recipe) == ("answered", "two-looks+bm25")
     assert [citation.doc for citation in answer.citations] == ["bridge"]
-    assert kb.ask("xyzzy", recipe="first+bm25").verdict == "refused"
+    assert "Passages:" in prompts[0] and "Relations:" in prompts[0]
+
+
+def test_the_tool_is_called_by_the_model(kb: Kb) -> None:
+    wanted = {"tool": "count_mentions", "arguments": {"name": "Ilse Brandvik"}}
+    prompts = script(kb, {"wants": [wanted]}, {"enough": True, "answer": "Twice.", "short": "2"})
+    answer = run("tool", kb)["answer"]
+    assert answer.candidate == "2"
+    assert "Ilse Brandvik is mentioned in 2 passages" in prompts[-1]
+
+
+def test_the_planner_searches_for_what_the_model_wants(
+    kb: Kb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = {"enough": True, "answer": "She was born in Hallowmere [1].", "short": "Hallowmere"}
+    prompts = script(kb, {"reasoning": "who?", "queries": ["fishing town"]}, said)
+    answer = run("planner", kb)["answer"]
+    assert (answer.candidate, answer.recipe) == ("Hallowmere", "planner+bm25")
+    assert prompts[0].startswith("What has to be searched for")
+    assert "fishing town on the Grey Coast" in prompts[1]
 
 
 def test_the_reader_reads_a_notebook(

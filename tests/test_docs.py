@@ -4,18 +4,21 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from bench import architecture
 
+from clew.agents.confidence import SIGNALS
+from clew.agents.tools import TOOLS, describe_tool
+from clew.recipes.agents import AGENTS
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-PAST = [page for page in PAGES if page.stem == "changes" or page.stem.endswith("-history")]
-"""Pages that tell what was once so, in the names of that time."""
 
 _DOTTED = re.compile(r"(?<![\w./-])clew(?:\.[A-Za-z_]\w*)+")
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+clew[\w.]*[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]+)", re.M)
@@ -150,20 +153,48 @@ def test_right_names_and_settings_files_are_accepted() -> None:
     assert not find_wrong_names(text)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page not in PAST],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_name_in_the_documentation_exists(page: Path) -> None:
     assert find_wrong_names(page.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_every_link_in_the_documentation_leads_somewhere(page: Path) -> None:
-    links = _LINK.findall(page.read_text(encoding="utf-8"))
+    links = _LINK.findall(_INLINE_CODE.sub("", page.read_text(encoding="utf-8")))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_the_agents_page_lists_every_tool_as_a_model_is_told() -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Tools\n")[2].partition("\n## ")[0]
+    specs = [describe_tool(tool) for tool in TOOLS.values()]
+    told = [
+        (f"{one.name}({', '.join(one.schema['properties'])})", one.about.partition("\n\n")[0])
+        for one in specs
+    ]
+    assert re.findall(r"^\| `(\w+\([^)]*\))` \| (.+) \|$", section, re.M) == told
+
+
+def test_the_answers_page_lists_every_signal_of_the_confidence() -> None:
+    page = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    [table] = re.findall(r"^\| signal \|.*?\n\n", page, re.M | re.S)
+    assert tuple(_first_cells(table)[2:]) == tuple(f"`{name}`" for name in SIGNALS)
+
+
+def test_the_agents_page_names_agents_and_their_fields() -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    listed, *_ = re.findall(r"^\| agent \|.*?\n\n", page, re.M | re.S)
+    named = {name for cell in _first_cells(listed) for name in _INLINE_CODE.findall(cell)}
+    assert named and named <= AGENTS.keys()
+    families = {name.partition("-")[0] for name in AGENTS}
+    assert {name.partition("-")[0] for name in named} == families
+    tables = re.findall(r"^\| field \|.*?\n\n", page, re.M | re.S)
+    used = {n for one in tables for c in _first_cells(one) for n in _INLINE_CODE.findall(c)}
+    known = {one.name for recipe in AGENTS.values() for one in fields(cast(Any, recipe.agent))}
+    assert used and used <= known
 
 
 @cache

@@ -31,7 +31,7 @@ GENERATED_QUESTIONS_WARNING = (
 
 @dataclass(frozen=True)
 class CorpusKind:
-    """What a knowledge base holds, and what led on others of its kind (docs/generalisation.md)."""
+    """What a knowledge base holds, and what led on others of its kind (docs/recipes.md)."""
 
     name: str
     about: str
@@ -45,7 +45,7 @@ GRAPH = CorpusKind(
     "graph",
     "only an imported graph: answers are found along relations",
     GRAPH_RECIPE,
-    (GRAPH_RECIPE, "tog", f"{GRAPH_RECIPE}-cosine", "g-retriever"),
+    (GRAPH_RECIPE, "tog", "g-retriever"),
 )
 LINKED_PAGES = CorpusKind(
     "pages that name each other",

@@ -148,16 +148,18 @@ async def _run(ctx: Context, asking: Asking) -> Answer:
 
 
 async def _verify(ctx: Context, answer: Answer) -> Answer:
-    """Ask a model whether the quotes entail the answer: one more signal, and a note where not."""
+    """Ask a model whether the quotes entail the answer: one more signal, and a note where not.
+
+    A model that fails here takes nothing away from the answer.
+    """
     quotes = "\n".join(f"[{n}] {c.quote}" for n, c in enumerate(answer.citations, start=1))
-    said = await ctx.ask(
-        VERIFY_CITED,
-        step="verify",
-        otherwise=Entailed(entailed=True),
-        question=ctx.question,
-        answer=strip_marks(answer.answer),
-        quotes=quotes,
-    )
+    text = strip_marks(answer.answer)
+    try:
+        said = await ctx.ask(
+            VERIFY_CITED, step="verify", question=ctx.question, answer=text, quotes=quotes
+        )
+    except (ModelError, BudgetExceeded) as error:
+        return answer.noting(f"not verified: {error}")
     signals = {**answer.signals, "verified": float(said.entailed)}
     note = "" if said.entailed else "the quotes do not say all of this"
     return replace(answer, signals=signals).noting(note)

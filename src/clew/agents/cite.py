@@ -65,6 +65,9 @@ def cite_text(ctx: Context, text: str, page: EvidencePage) -> CitedText:
         if not _claims(sentence):
             continue
         spans = _locate(sentence, page, numbers) or _recognise(sentence, page)
+        if not spans and any(page.is_computed(number) for number in numbers):
+            shares.append(1.0)  # what a tool computed has no passage
+            continue
         if not spans:
             unfound += 1
             pieces.append(f" {localise(ctx.question, NOT_FOUND_MARK)}")

@@ -92,6 +92,11 @@ class EvidencePage:
         lines = [self.items[n - 1] for n in numbers if 1 <= n <= len(self.items)]
         return list(dict.fromkeys(p for item in lines for p in item.sources))
 
+    def is_computed(self, number: int) -> bool:
+        """Whether a line is a tool's result that no passage states."""
+        known = 1 <= number <= len(self.items)
+        return known and self.items[number - 1].kind == "findings"
+
     def numbers_of(self, other: "EvidencePage") -> str:
         """Return the numbers that the lines of another page have here, as [2][5]."""
         known = {item.text: number for number, item in enumerate(self.items, start=1)}

@@ -73,9 +73,11 @@ class Toolbox:
         `most` is the agent's number of passages, which that of the caller overrides; `select`
         filters what is found. Where a query names nothing that is known, a model is told so.
         """
-        work = find(self, query, self.top_k or most or self.passages, select)
+        number = self.top_k or most or self.passages
         try:
-            return await self._run("search", query, work)
+            return await self._run(
+                "search", query, lambda tools: find(tools, query, number, select)
+            )
         except UnknownNameError as error:
             if not self.ctx.has_model:
                 raise
@@ -109,19 +111,19 @@ class Toolbox:
             place = ".".join(map(str, first["loc"]))
             return _explain(name, f"{name}({shown}): {place}: {first['msg'].lower()}")
         try:
-            work = TOOLS[name](
-                self, **{key: getattr(given, key) for key in type(given).model_fields}
-            )
-            return await self._run(name, shown, work)
+            named = {key: getattr(given, key) for key in type(given).model_fields}
+            return await self._run(name, shown, lambda tools: TOOLS[name](tools, **named))
         except InputError as error:
             return _explain(name, f"{name}({shown}): {error}")
 
-    async def _run(self, name: str, given: str, work: Awaitable[Evidence]) -> Evidence:
-        """Run a tool as a traced step and keep what it finds."""
+    async def _run(
+        self, name: str, given: str, work: Callable[["Toolbox"], Awaitable[Evidence]]
+    ) -> Evidence:
+        """Run a tool as a traced step, in which its own steps are nested; keep what it finds."""
         self.ctx.budget.check_time()
         async with self.ctx.step(name, given[:_MAX_TRACE_CHARS]) as step:
             try:
-                evidence = await work
+                evidence = await work(replace(self, ctx=step.ctx))
             except (ConfigError, BudgetExceeded, StoreError, InputError):
                 raise
             except Exception as error:  # any retriever may be plugged in: an edge

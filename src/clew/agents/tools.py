@@ -71,6 +71,7 @@ class Toolbox:
         `most` is the agent's number of passages, which that of the caller overrides; `select`
         filters what is found. Where a query names nothing that is known, a model is told so.
         """
+        self.ctx.budget.check_time()
         work = find(self, query, self.top_k or most or self.passages, select)
         try:
             return await self._run("search", query, work)
@@ -106,6 +107,7 @@ class Toolbox:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             return _explain(name, f"{name}({shown}): {place}: {first['msg'].lower()}")
+        self.ctx.budget.check_time()
         try:
             work = TOOLS[name](
                 self, **{key: getattr(given, key) for key in type(given).model_fields}
@@ -116,7 +118,6 @@ class Toolbox:
 
     async def _run(self, name: str, given: str, work: Awaitable[Evidence]) -> Evidence:
         """Run a tool as a traced step and keep what it finds."""
-        self.ctx.budget.check_time()
         async with self.ctx.step(name, given[:_MAX_TRACE_CHARS]) as step:
             try:
                 evidence = await work

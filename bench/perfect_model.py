@@ -16,6 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ RECIPES = (
 )
 _ROW = re.compile(r"^ *(?:\[(\d+)\] |- |\d+\. )?(.*?)(?: \(score [\d.]+\))?$")
 _LEFT = re.compile(r"(?:Further rounds of calls|Turns left to act|can be made): (\d+)")
-_SHORT = 12  # characters; a shorter row is in every document
+_SHORT = 12  # bytes; a shorter row is in every document
 Row = tuple[int, str]
 """A line of a prompt, and its number as evidence, or 0."""
 
@@ -91,11 +92,17 @@ class Gold:
 def states(row: str, title: str, text: str) -> bool:
     """Whether a line shows a page, a sentence of it, or a triple from it."""
     bare = row.removeprefix(f"{title}: ")
-    if bare != row or row.strip(" .") in text and len(row) > _SHORT:
+    if bare != row or row.strip(" .") in text and len(row.encode()) > _SHORT:
         return True
     if row.count(" | ") == 2:
         return all(part.split(":")[0].strip() in f"{title} {text}" for part in row.split(" | "))
-    return any(text[a:b].strip() in row for a, b in sentence_spans(text) if b - a > _SHORT)
+    return any(one in row for one in split_sentences(text) if len(one.encode()) > _SHORT)
+
+
+@cache
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    return [text[start:end].strip() for start, end in sentence_spans(text)]
 
 
 @dataclass(frozen=True)
@@ -132,23 +139,24 @@ class PerfectModel:
             return gold
         query = last.rpartition("uery: ")[2] or last
         query = last.rpartition("Lookup: ")[2] if "Lookup: " in last else query
-        pages = {t: x for one in self.golds for t, x in one.pages.items() if f"“{t}”" in query}
-        return Gold("", pages=pages, needs=("",))
+        about = [one for one in self.golds if any(f"“{title}”" in query for title in one.pages)]
+        pages = {t: x for one in about for t, x in one.pages.items() if f"“{t}”" in query}
+        needs = tuple(need for one in about for need in one.needs or (one.short,) if need)
+        return Gold("", pages=pages, needs=needs)
 
     def _step_in_tags(self, texts: Sequence[str]) -> str:
         gold, known = self._find(texts[1]), [t for t in texts if t.startswith("<knowledge>")]
         rows = [(0, row) for text in known for _, row in map(_split_row, _unfold(text))]
         lacking = gold.lacking(rows)
-        wanted = [
-            *map(_ask_for, lacking),
-            gold.question,
-            *(f"{t} {gold.question}" for t in lacking),
-        ]
+        wanted = [*map(_ask_for, lacking), *(f"{one} {gold.question}" for one in ["", *lacking])]
         new = [one for one in wanted if not any(f"<query>{one}<" in text for text in texts)]
         if (lacking or not known) and new and "No queries are left" not in texts[-1]:
             return f"<think>This must be found.</think><query>{new[0]}</query>"
         unknown = not gold.short or (lacking and "unknown" in texts[1])
-        return f"<think>That is all.</think><answer>{'unknown' if unknown else gold.short}</answer>"
+        said = "unknown" if unknown else gold.short
+        told = [one for text in gold.pages.values() for one in split_sentences(text)]
+        thought = " ".join(one for one in told if any(one in row for _, row in rows))
+        return f"<think>{thought}</think><answer>{said}</answer>"
 
 
 def _unfold(text: str) -> list[str]:
@@ -174,8 +182,7 @@ def _write(gold: Gold, rows: Sequence[Row], last: str, strict: bool) -> dict[str
     lacking = gold.lacking(rows)
     if gold.short and not lacking:
         says = gold.says or f"The answer is {gold.short}."
-        parts = [says[a:b].strip() for a, b in sentence_spans(says)]
-        said = " ".join(f"{part} {gold.numbers(rows, part)}" for part in parts)
+        said = " ".join(f"{one} {gold.numbers(rows, one)}" for one in split_sentences(says))
         return {"reasoning": "r", "enough": True, "answer": said, "short": gold.short}
     left = _LEFT.search(last)
     if left and int(left[1]):
@@ -252,8 +259,8 @@ def _answer_part(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
 
 def _read_values(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
     found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
-    found.sort(key=lambda row: not row[1].startswith(tuple(gold.pages)))
-    return {"values": [{"text": row[:200], "items": [n]} for n, row in found[:2]]}
+    found.sort(key=lambda row: (not any(need in row[1] for need in gold.needs), -len(row[1])))
+    return {"values": [{"text": row[:200], "items": [n]} for n, row in found[:1]]}
 
 
 def _nothing(*_: Any) -> dict[str, Any]:

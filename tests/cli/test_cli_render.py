@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 
 from clew.agents.base import Answer
-from clew.agents.logic.forms import Aggregate, Combine, Compare, Filter, Get, LogicPlan, Retrieve
-from clew.agents.logic.forms import Sort as Sorted
 from clew.cli.chat import StreamPrinter
 from clew.cli.render import print_answer, step_name
 from clew.context import AnswerDelta, StepEnded, StepStarted, TraceStep

@@ -23,7 +23,6 @@ from oracle import (
     wrong,
 )
 
-from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, UNSUPPORTED_MARK, all_translations
 from clew.agents.base import Mode
 from clew.agents.messages import OWN_MARKS
 from clew.engine import KnowledgeBase

@@ -11,8 +11,8 @@ from serving import Listening, fill, make_key, make_server
 
 import clew
 from clew.agents.ask import AskOptions
-from clew.agents.conversation import ConversationTurn
 from clew.agents.base import Answer
+from clew.agents.conversation import ConversationTurn
 from clew.api import Kb
 from clew.client import AsyncRemoteKb, RemoteKb, connect
 from clew.config import Settings

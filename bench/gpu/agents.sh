@@ -20,7 +20,7 @@ python3 -c 'import aiohttp' 2>/dev/null || PYTHONPATH=$PYTHONPATH:$DIR/pkgs-extr
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 # numpy's threads of many processes fight for cores
 cores=$(nproc)
 WORKERS=${WORKERS:-$((cores > 2 ? cores - 2 : 1))}
-SETS=${SETS:-hotpotqa100 musique100 2wiki}
+SETS=${SETS:-2wiki musique100 hotpotqa100} # the longest first
 RECIPES=${RECIPES:-clew clew:hints clew:reject naive reader+clew react graphsearch youtu rograg graph-r1 ircot}
 BASE_URL=${BASE_URL:-http://127.0.0.1:8089/v1} MODEL=${MODEL:-served} AT_ONCE=${AT_ONCE:-60}
 export DIR BASE_URL MODEL AT_ONCE WORKERS cores
@@ -111,6 +111,10 @@ export -f run_one settings
 
 run() {
   serve || exit 1
+  for set in $SETS; do # a build in the background may not be done yet
+    for _ in $(seq 200); do [ -f "$DIR/kb/$set.done" ] && break || sleep 1; done
+    [ -f "$DIR/kb/$set.done" ] || { echo "no knowledge base of $set: see $DIR/kb/$set/log, then build"; exit 1; }
+  done
   wait_until=$(($(date +%s) + seconds))
   for job in $RECIPES; do for set in $SETS; do echo "$set $job $(limit_of "$set")"; done; done |
     awk '{print NR, $0}' |

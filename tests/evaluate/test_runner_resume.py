@@ -12,6 +12,7 @@ from clew.config import ModelSettings, Price, RerankSettings, RoleSettings, Sett
 from clew.engine import KnowledgeBase
 from clew.errors import ModelError
 from clew.evaluate.datasets import Question
+from clew.evaluate.record import parse_record
 from clew.evaluate.runner import RecipeRunner
 
 ASKED = (
@@ -136,3 +137,10 @@ async def test_records_from_before_tuning_are_not_taken_over(cut: Cut) -> None:
     learnt = QueryAdapter(np.ones((width, 2), np.float32), np.ones((2, width), np.float32))
     await save_tuning(cut.kb.store, embed.name, Tuning(queries=learnt, helped_recipes=("naive",)))
     assert not await cut.goes_on(cut.kb.settings)
+
+
+async def test_a_record_keeps_the_signals_of_an_answers_confidence(valley: KnowledgeBase) -> None:
+    report = await RecipeRunner(valley, ["em"], answers=True).run_recipe("clew", ASKED[:1])
+    answer = await valley.ask(ASKED[0].text, recipe="clew")
+    assert answer.signals
+    assert parse_record(report.records[0].to_dict()).signals == answer.signals

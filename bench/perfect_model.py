@@ -185,7 +185,9 @@ def _reflect(gold: Gold, rows: Sequence[Row], last: str, _: bool) -> dict[str, A
 
 
 def _think_on(gold: Gold, rows: Sequence[Row], last: str, _: bool) -> dict[str, Any]:
-    new = [one for one in map(_ask_for, gold.lacking(rows)) if one not in last]
+    lacking = gold.lacking(rows)
+    wanted = [*map(_ask_for, lacking), *(f"{one} {gold.question}" for one in lacking), *lacking]
+    new = [one for one in wanted if f"\n{one}\n" not in last]
     return {"sentence": new[0] if new else f"It is {gold.short}.", "done": not new}
 
 

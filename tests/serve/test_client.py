@@ -11,8 +11,8 @@ from serving import Listening, fill, make_key, make_server
 
 import clew
 from clew.agents.ask import AskOptions
-from clew.agents.conversation import ConversationTurn
 from clew.agents.base import Answer
+from clew.agents.conversation import ConversationTurn
 from clew.api import Kb
 from clew.client import AsyncRemoteKb, RemoteKb, connect
 from clew.config import Settings
@@ -40,7 +40,7 @@ def remote(tmp_path: Path) -> Iterator[RemoteKb]:
 # What works on the files of this machine, or belongs to the engine itself.
 LOCAL_ONLY = {
     *("backup", "restore", "repair", "reembed", "verify", "open", "import_graph", "plan"),
-    *("chunk_presets", "context", "count_pending", "forget_view", "progress", "relevance", "show"),
+    *("chunk_presets", "context", "count_pending", "forget_view", "progress", "show", "use_tool"),
 }
 
 

@@ -3,7 +3,7 @@
     python -m bench.reader.measure --data DATA [--file READER.onnx] [--kbs DIR] [--sets squad2,...]
 
 SQuAD: the articles held out. HotpotQA, MuSiQue and the first 150 questions of 2Wiki: with gold
-passages, one by one and together, and with --kbs (folders hotpotqa100, musique100 and 2wiki, which
+passages, and with --kbs (folders hotpotqa100, musique100 and 2wiki, which
 are copied first) with what a recipe retrieves. Questions answered by yes or no count as wrong.
 """
 
@@ -21,7 +21,7 @@ import clew
 from bench.reader.examples import Passage, load_squad, read_lines
 from bench.reader.scoring import Scored, format_table, summarise
 from clew.evaluate.metrics.answers import sub_exact_match
-from clew.reader.span_reader import ReadSpan, SpanReader
+from clew.reader.span_reader import SpanReader
 
 SETS = ("hotpotqa100", "musique100", "2wiki")
 MOST = 150  # questions of a set
@@ -59,25 +59,15 @@ def with_retrieved(asked: Sequence[Asked], kb: Path, recipe: str, k: int) -> Ite
                 yield Asked(one.question, one.golds, passages)
 
 
-def read_all(reader: SpanReader, asked: Sequence[Asked], together: int = 0) -> list[Scored]:
-    """The best span for every question; `together` passages share a window, 0 reads each alone."""
+def read_all(reader: SpanReader, asked: Sequence[Asked]) -> list[Scored]:
+    """The best span for every question."""
     made = []
     for one in asked:
-        spans = _read(reader, one, together)
+        texts, titles = [p.text for p in one.passages], [p.title for p in one.passages]
+        spans = reader.read(one.question, texts, titles=titles, most=1)
         best = max(spans, key=lambda span: span.score, default=None)
         made.append(Scored(best.text if best else "", best.score if best else -1e9, one.golds))
     return made
-
-
-def _read(reader: SpanReader, one: Asked, together: int) -> list[ReadSpan]:
-    texts, titles = [p.text for p in one.passages], [p.title for p in one.passages]
-    if not together:
-        return reader.read(one.question, texts, titles=titles, most=1)
-    spans: list[ReadSpan] = []
-    for at in range(0, len(texts), together):
-        cut = slice(at, at + together)
-        spans += reader.read_together(one.question, texts[cut], titles=titles[cut], most=1)
-    return spans
 
 
 def score(results: Sequence[Scored]) -> dict[str, float]:
@@ -89,7 +79,7 @@ def score(results: Sequence[Scored]) -> dict[str, float]:
 
 
 def measure(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, float]]]:
-    """One row per set and way of reading."""
+    """One row per set."""
     reader = SpanReader.load(given.file)
     chosen = given.sets.split(",")
     if "squad2" in chosen:
@@ -99,14 +89,12 @@ def measure(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, float]]]
     for name in (one for one in SETS if one in chosen):
         asked = with_gold(given.data / name)
         yield f"{name}, gold", score(read_all(reader, asked))
-        yield f"{name}, gold together", score(read_all(reader, asked, together=4))
         if given.kbs:
             found = list(with_retrieved(asked, given.kbs / name, given.recipe, given.k))
             began = time.perf_counter()
             row = score(read_all(reader, found))
             row["ms"] = round(1000 * (time.perf_counter() - began) / len(found), 1)
             yield f"{name}, {given.k} found", row
-            yield f"{name}, {given.k} found together", score(read_all(reader, found, together=3))
 
 
 def main() -> None:

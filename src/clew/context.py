@@ -131,23 +131,6 @@ class PassageReader(Protocol):
         """Read each passage alone and return the best spans of all."""
         ...
 
-    def read_together(
-        self,
-        question: str,
-        passages: Sequence[str],
-        *,
-        titles: Sequence[str] | None = None,
-        most: int = 5,
-    ) -> list[ReadSpan]:
-        """Read the passages in one window."""
-        ...
-
-    def score_spans(
-        self, question: str, passage: str, spans: Sequence[tuple[int, int]]
-    ) -> list[float]:
-        """Score given spans of one passage."""
-        ...
-
 
 Event = StepStarted | StepEnded | AnswerDelta | ModelWait
 EventListener = Callable[[Event], None]

@@ -130,7 +130,8 @@ WRONG = "Orrin Thackeray"
 
 def _gold(known: Known) -> Gold:
     pages = dict(CORPUS[doc] for doc in known.question.gold)
-    return Gold(known.question.prompt_text(), known.short, " ".join(known.says), pages)
+    needs = tuple(one for one in known.says if one in " ".join(pages.values()))
+    return Gold(known.question.prompt_text(), known.short, " ".join(known.says), pages, needs)
 
 
 PERFECT = PerfectModel([_gold(one) for one in (*KNOWN, REVERSION, UNANSWERABLE)])

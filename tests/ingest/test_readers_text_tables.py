@@ -6,7 +6,6 @@ import pytest
 
 from clew.ingest.files import read
 from clew.ingest.readers.text_terms import mark_text_terms
-from clew.text.drawings import stands_on_rule
 from clew.types import Document
 
 GRID = """   +------+-------------+
@@ -224,10 +223,3 @@ NOTES
 def test_a_term_has_the_text_beside_it(written: str, read_as: str | None) -> None:
     found = mark_text_terms(f"Signs:\n\n{written}\n\nMore.")
     assert found == f"Signs:\n\n{read_as or written}\n\nMore."
-
-
-def test_a_ruler_above_bits_is_no_statement() -> None:
-    assert stands_on_rule(RULER, RULER.index("7"))
-    assert not stands_on_rule(RULER, RULER.index("Length"))
-    output = "It prints this:\n\n```\n42 17\n```\n"
-    assert not stands_on_rule(output, output.index("17"))

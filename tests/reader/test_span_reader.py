@@ -102,12 +102,6 @@ def test_a_file_without_a_mask_reads_the_same(reader: SpanReader, tmp_path: Path
     assert found and found == reader.read("Where?", passages)
 
 
-def test_passages_read_together_keep_their_numbers(reader: SpanReader) -> None:
-    passages = ["built in Bergen", "in the harbour", "was in Oslo"]
-    spans = reader.read_together("Where?", passages, titles=["the", "light", ""], most=2)
-    assert [(span.passage, span.text) for span in spans] == [(2, "Oslo"), (0, "Bergen")]
-
-
 def test_passages_that_do_not_fit_together_are_cut_the_longest_first() -> None:
     maker = WindowMaker(make_tokenizer())
     texts = ["the harbour " * 600, "was built in Oslo", "light " * 600]
@@ -120,7 +114,6 @@ def test_passages_that_do_not_fit_together_are_cut_the_longest_first() -> None:
 def test_nothing_to_read_gives_no_span(reader: SpanReader) -> None:
     assert reader.read("Where?", []) == []
     assert reader.read("Where?", [""]) == []
-    assert reader.read_together("Where?", []) == []
     assert reader.read("Where? " * 5000, ["in Oslo"], most=1)[0].text == "Oslo"
 
 

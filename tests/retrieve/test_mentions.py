@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from plain_graph import Told, joins, names_of, texts_of
+from plain_graph import Told, joins, names_of
 
 from clew.engine import KnowledgeBase
 from clew.retrieve.mentions import (
     NO_FACT,
     Mentions,
     find_mentions,
-    find_mentions_of_subjects,
     find_names_without_fact,
 )
 from clew.types import Document
@@ -72,24 +71,6 @@ async def test_where_rules_made_the_sentences_nothing_is_left_to_read(base: Know
     await base.take(stream(FILMS))
     more, _ = await read(base, 0)
     assert len(more) == 0
-
-
-async def test_who_mentions_what_a_passage_is_about(base: KnowledgeBase) -> None:
-    await base.take(stream(FILMS))
-    rows = np.array([await row_of(base, FILMS[1])])
-    async with base.store.snapshot() as now:
-        view = (await base.context(now, "?")).view
-        inward = find_mentions_of_subjects(view, rows, NONE, 100)
-        assert (
-            len(find_mentions_of_subjects(view, rows, NONE, 1)) == 0
-        )  # met more often than is telling
-        known = view.first_namesake[view.find_by_own_name(["Peter Vaal"])[0]]
-        assert len(find_mentions_of_subjects(view, rows, known, 100)) == 0
-    assert set(await names_of(base, inward.entity.tolist())) == {"Peter Vaal"}
-    assert set(await texts_of(base, inward.fact.tolist())) == {
-        "Night Ferry is a film by Mara Holt and Peter Vaal.",
-        "She married Peter Vaal.",
-    }
 
 
 async def test_a_way_that_was_read_shows_no_path(told: KnowledgeBase) -> None:

@@ -7,7 +7,7 @@ import pytest
 import clew
 from clew.ingest.chunk import BySentences
 from clew.text.code_outline import find_code_sections
-from clew.text.places import find_breadcrumbs, quotable_unit
+from clew.text.places import find_breadcrumbs
 from clew.types import Document
 
 KILN = '''"""Tools for a pottery."""
@@ -113,16 +113,6 @@ def test_a_passage_that_begins_within_a_class_has_its_sections() -> None:
         "SHELVES": (),
         "bucket": ("glaze",),
     }
-
-
-def test_one_function_is_quoted_and_a_long_one_in_pieces_with_its_head() -> None:
-    at = KILN.index("twelve")
-    unit = quotable_unit(KILN, at, at + 6, doc="kiln.py")
-    assert unit.quote(KILN).startswith("def cool") and unit.quote(KILN).endswith("hours = 12")
-    long = "def stir(pot):\n" + "".join(f"    pot.turn({n})\n" for n in range(99))
-    at = long.index("turn(77)")
-    quote = quotable_unit(long, at, at + 4, doc="a.py").quote(long)
-    assert quote.startswith("def stir(pot): … ") and "turn(77)" in quote and len(quote) < 900
 
 
 def test_a_citation_names_the_function(tmp_path: Path) -> None:

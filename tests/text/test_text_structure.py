@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.text.code_outline import find_code_headings, is_code
-from clew.text.places import find_breadcrumbs, find_units, page_at, quotable_unit
+from clew.text.places import find_breadcrumbs, find_units, page_at
 from clew.text.structure import find_blocks, has_structure, split_sections
 
 GUIDE = """# Guide
@@ -46,11 +46,6 @@ goes on
 """
 
 
-def unit(word: str, most: int = 700) -> str:
-    at = GUIDE.index(word)
-    return quotable_unit(GUIDE, at, at + len(word), most).quote(GUIDE)
-
-
 def test_blocks_have_their_kind_and_span() -> None:
     found = [(b.kind, GUIDE[b.start : b.end].split("\n")[0]) for b in find_blocks(GUIDE)]
     assert ("definition", "pool_size (integer)") in found
@@ -65,30 +60,6 @@ def test_blocks_have_their_kind_and_span() -> None:
         "- two",
     ]
     assert [text for kind, text in found if kind == "header"] == ["| Name | Type |"]
-
-
-@pytest.mark.parametrize(
-    ("word", "quoted"),
-    [
-        ("128MB", "pool_size (integer)\n:   Sets"),
-        ("Copy", "Do this:\n\n1. Stop the server.\n2. Copy the files.\n3. Start it again."),
-        ("b | text", "| Name | Type |\n|------|------|\n| a | int |\n| b | text |"),
-        ("make install", "Run it:\n\n```\nmake\n\nmake install\n```"),
-        ("new commits", "--onto <base>\n      Where the new commits begin."),
-        ("This works", "Intro text here. This works well."),
-        ("Intro", "Intro text here."),
-        ("goes on", "- two\ngoes on"),
-    ],
-)
-def test_what_answers_is_quoted_whole(word: str, quoted: str) -> None:
-    assert unit(word).startswith(quoted)
-
-
-def test_what_stands_apart_is_quoted_before() -> None:
-    assert unit("a quarter", 60) == (
-        "pool_size (integer) … On large machines a quarter of the memory is good."
-    )
-    assert unit("b | text", 20) == "| Name | Type | … | b | text |"
 
 
 def test_breadcrumbs_are_the_sections_and_the_term() -> None:
@@ -143,14 +114,12 @@ PIECES = st.sampled_from(
 )
 
 
-@given(st.lists(PIECES, max_size=30).map("".join), st.integers(0, 200), st.integers(0, 40))
-def test_a_unit_holds_its_span_for_any_text(text: str, start: int, size: int) -> None:
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_units_lie_within_any_text(text: str) -> None:
     for block in find_blocks(text):
         assert text[block.start : block.end].strip() == text[block.start : block.end]
-    start = min(start, len(text))
-    end = min(len(text), start + size)
-    found = quotable_unit(text, start, end)
-    assert 0 <= found.start <= found.end <= len(text)
+    for found in find_units(text):
+        assert 0 <= found.start <= found.end <= len(text)
 
 
 def test_the_outline_of_code() -> None:
@@ -164,15 +133,6 @@ def test_the_outline_of_code() -> None:
     c = "static int add(int a, int b)\n{\n  if (a) {\n  }\n}\n"
     assert [one.title for one in find_code_headings(c, "a.c")] == ["add"]
     assert is_code("src/a.PY") and not is_code("notes.md")
-
-
-def test_a_numbered_paragraph_is_no_list_of_steps() -> None:
-    prose = "1. Money. We have 40 pounds. The fee stays. All agreed.\n2. Hall. It is cold.\n"
-    at = prose.index("fee")
-    assert quotable_unit(prose, at, at + 3).quote(prose) == "The fee stays."
-    steps = "1. Stop it.\n2. Copy the data.\n3. Start it.\n"
-    at = steps.index("data")
-    assert quotable_unit(steps, at, at + 4).quote(steps) == steps.strip()
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class GraphR1:
         answer = finish(ctx, said, episode.page, tools.evidence(), mode)
         if answer.verdict == "answered" and not answer.citations and final.think:
             # A yes, a count or a conclusion stands in no document; what it was drawn from does.
-            said = said.model_copy(update={"answer": f"{text.rstrip('.')}. {final.think}"})
+            said = said.model_copy(update={"answer": f"{text.rstrip('.')}: {final.think}"})
             explained = finish(ctx, said, episode.page, tools.evidence(), mode)
             return explained if explained.citations else answer
         return answer

@@ -26,7 +26,7 @@ from clew.retrieve.lookup import NearFacts
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
-from clew.types import Evidence, Finding, Found, Hit, Passage, Path, Route
+from clew.types import Evidence, Finding, Found, Hit, Kind, Passage, Path, Route
 
 _MAX_PASSAGES = 50
 _MAX_HINTS = 3
@@ -62,8 +62,13 @@ class Toolbox:
         return self.top_k or self.ctx.layout.max_passages
 
     def specs(self, names: Sequence[str] = ()) -> tuple[ToolSpec, ...]:
-        """Describe these tools, by default all, as a model is told of them."""
-        return tuple(describe_tool(TOOLS[name]) for name in names or TOOLS)
+        """Describe these tools, by default all that find something here, for a model."""
+        view = self.ctx.view
+        return tuple(
+            describe_tool(TOOLS[name])
+            for name in names or TOOLS
+            if name not in _NEEDS or view.count(_NEEDS[name])
+        )
 
     async def search(
         self, query: str, *, most: int | None = None, select: Step | None = None
@@ -110,6 +115,7 @@ class Toolbox:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             return _explain(name, f"{name}({shown}): {place}: {first['msg'].lower()}")
+        self.ctx.budget.check_time()
         try:
             named = {key: getattr(given, key) for key in type(given).model_fields}
             return await self._run(name, shown, lambda tools: TOOLS[name](tools, **named))
@@ -279,6 +285,16 @@ TOOLS: dict[str, Tool] = {
     tool.__name__: tool
     for tool in (search, facts, entity, neighbours, paths, communities, read, sql, calculate)
 }
+
+
+_NEEDS: Mapping[str, Kind] = {
+    "facts": "fact",
+    "entity": "entity",
+    "neighbours": "fact",
+    "paths": "fact",
+    "communities": "community",
+}
+"""What a knowledge base must have for a tool to be offered."""
 
 
 @cache

@@ -132,6 +132,8 @@ def finish(
         return refuse(ctx, evidence, said.missing or NOT_SAID)
     cited = cite_text(ctx, text or short, page)
     signals = {"enough": float(said.enough), "located": cited.located, "overlap": cited.overlap}
+    if not cited.citations:  # no quote has the answer, and none entails it
+        signals |= {"named": 0.0, "verified": 0.0}
     if (named := names_answer(short, cited.citations)) is not None:
         signals["named"] = named
     lacking = (

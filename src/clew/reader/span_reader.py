@@ -96,37 +96,6 @@ class SpanReader:
         windows = self.windows.separate(question, passages, titles)
         return choose_apart(self._read_windows(windows, passages, most), most)
 
-    def read_together(
-        self,
-        question: str,
-        passages: Sequence[str],
-        *,
-        titles: Sequence[str] | None = None,
-        most: int = 5,
-    ) -> list[ReadSpan]:
-        """Find the best spans with all passages in one window, for facts that meet in two."""
-        if not passages:
-            return []
-        window = self.windows.together(question, passages, titles)
-        return choose_apart(self._read_windows([window], passages, most), most)
-
-    def score_spans(
-        self, question: str, passage: str, spans: Sequence[tuple[int, int]]
-    ) -> list[float]:
-        """Score these spans of a passage's first window against no answer; -inf outside it."""
-        window = self.windows.separate(question, [passage])[0]
-        logits = self._run(window)
-        null = float(logits[0].sum())
-        inside = [at for at, number in enumerate(window.passages) if number == 0]
-        first = {window.starts[at]: at for at in reversed(inside)}
-        last = {window.ends[at]: at for at in inside}
-        return [
-            float(logits[first[start], 0] + logits[last[end], 1]) - null
-            if start in first and end in last
-            else -float("inf")
-            for start, end in spans
-        ]
-
     def _read_windows(
         self, windows: Sequence[Window], passages: Sequence[str], most: int
     ) -> Iterator[ReadSpan]:

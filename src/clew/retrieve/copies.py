@@ -119,15 +119,6 @@ async def describe_copies(ctx: Context, kept: Ints, copies: Ints) -> TraceStep:
     return TraceStep("copies", which, said, 0.0)
 
 
-async def count_unlike(ctx: Context, positions: Sequence[int]) -> int:
-    """Return how many of these chunks are no near copy of another one, whatever is asked."""
-    kept: list[_OwnText] = []
-    for own in (await _read_own_texts(ctx, positions)).values():
-        if not any(_have_same_text(own, one) for one in kept):
-            kept.append(own)
-    return len(kept)
-
-
 async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
     """Group copies; `near` are the pairs that are worth comparing."""
     count = len(positions)

@@ -71,14 +71,6 @@ def find_mentions(view: View, rows: Ints, known: Ints) -> Mentions:
     return Mentions(*view.walk_edges.find_mentions(rows, known, OWN_NAME_CLAIM))
 
 
-def find_mentions_of_subjects(view: View, rows: Ints, known: Ints, common: int) -> Mentions:
-    """Return the facts of other passages that mention what these passages are about.
-
-    Names in more than `common` passages are too frequent to be informative.
-    """
-    return Mentions(*view.walk_edges.find_subjects(rows, known, SURE_CLAIM, common))
-
-
 async def find_names_without_fact(
     ctx: Context, rows: Ints, stated: Mentions, known: Ints
 ) -> Mentions:

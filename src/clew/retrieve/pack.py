@@ -78,11 +78,6 @@ def _positions(hits: Sequence[Hit]) -> list[int]:
     return [hit.at for hit in hits]
 
 
-def _element_keys(ctx: Context, kind: Kind, positions: Sequence[int]) -> list[int]:
-    keys = ctx.view.keys(kind)
-    return [int(keys[at]) for at in dict.fromkeys(positions)]
-
-
 async def _chunks_by_key(ctx: Context, positions: Sequence[int]) -> dict[int, Chunk]:
     keys = ctx.view.keys("chunk")
     return {int(keys[at]): chunk for at, chunk in (await fetch_chunks(ctx, positions)).items()}

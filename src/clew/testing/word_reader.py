@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clew.agents.confidence import LogisticModel
 from clew.reader.span_reader import ReadSpan
 from clew.text.language import is_unspaced
 from clew.text.sentences import sentence_spans
@@ -27,42 +26,6 @@ _DATE = re.compile(r"(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{3,4}\b")
 _NUMBER = re.compile(r"\d[\d,.]*(?: [a-z]+)?")
 _PLACE_BEFORE = re.compile(r"\b(?:in|at|near|from|to)\s+$")
 _FULL, _LACKING, _ELSEWHERE = 6.0, 8.0, 2.0  # the score with all words; what missing ones cost
-
-
-CONFIDENCE = {
-    "rank": LogisticModel(
-        {
-            "bridge": -1.5,
-            "chain": 2.0,
-            "covered": 1.5,
-            "direct": 2.0,
-            "fits": 0.7,
-            "hops": 0.5,
-            "named": 1.0,
-            "noun": 0.8,
-            "repeats": -2.5,
-            "support": 0.5,
-            "together": 2.0,
-        },
-        -1.0,
-    ),
-    "answer": LogisticModel(
-        {
-            "cited": 1.0,
-            "covered": 1.8,
-            "entailed": 0.8,
-            "named": 2.0,
-            "own": 6.0,
-            "rival": -0.3,
-            "understood": 2.0,
-        },
-        -6.1,
-    ),
-    "written": LogisticModel(
-        {"cited": 1.2, "covered": 0.8, "entailed": 0.6, "named": 2.0, "own": 1.0}, -1.6
-    ),
-}
-"""Models of confidence for this reader; the shipped ones are fitted to the real one's scores."""
 
 
 @dataclass(frozen=True)
@@ -89,24 +52,6 @@ class WordReader:
             for span in _read_passage(question, number, text, title)
         ]
         return sorted(found, key=lambda span: -span.score)[:most]
-
-    def read_together(
-        self,
-        question: str,
-        passages: Sequence[str],
-        *,
-        titles: Sequence[str] | None = None,
-        most: int = 5,
-    ) -> list[ReadSpan]:
-        """Find nothing more than in each passage alone."""
-        return self.read(question, passages, titles=titles, most=most)
-
-    def score_spans(
-        self, question: str, passage: str, spans: Sequence[tuple[int, int]]
-    ) -> list[float]:
-        """Prefer none: which end of a fact is asked for is not a matter of words."""
-        del question, passage
-        return [0.0] * len(spans)
 
 
 def _read_passage(question: str, number: int, text: str, title: str) -> Iterator[ReadSpan]:

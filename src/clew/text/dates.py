@@ -1,10 +1,7 @@
 """Parse dates from text, for comparison and arithmetic."""
 
 import re
-from collections.abc import Iterable
 from datetime import date
-
-from clew.text.quantities import parse_quantity
 
 DateParts = tuple[int, int, int]
 MONTHS = {
@@ -64,11 +61,6 @@ _ONLY_DATE = re.compile(
 )
 # Alone in a cell: 2015-03-01 with a time or not, 2015-03, 1 March 2015, March 1, 2015, 1.3.2015.
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
-_SLASHED = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4})")
-_CLOCK = re.compile(
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?)?\s*(?:(?P<half>[ap])\.?m\.?)?"
-)
-_NAMED_CLOCKS = {"noon": 720, "midday": 720, "midnight": 0}
 _NUMERIC = re.compile(r"(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2}))?")
 _WHOLE_DATE = re.compile(
     rf"\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:[T ].*)?|\d{{4}}-\d{{2}}|{_DOTTED.pattern}"
@@ -88,13 +80,6 @@ def parse_date(text: str) -> DateParts | None:
         if parts is not None and (best is None or found.start() < best[0]):
             best = found.start(), parts
     return best[1] if best else None
-
-
-def parse_date_not_amount(text: str) -> DateParts | None:
-    """Parse the first date, unless its number is an amount: "1200 m" is no year."""
-    found = parse_quantity(text)
-    measured = found is not None and found.dimension and found.unit != "年"
-    return None if measured else parse_date(text)
 
 
 def is_date(text: str) -> bool:
@@ -119,47 +104,6 @@ def parse_whole_date(cell: object) -> date | None:
         return date(year, month, day)
     except ValueError:
         return None
-
-
-def split_slashed(cell: object) -> tuple[int, int, int] | None:
-    """Return the numbers of 3/14/2022 or 14-03-2022 as they stand, the year last."""
-    found = _SLASHED.fullmatch(str(cell).strip())
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
-
-
-def parse_slashed(cells: Iterable[object]) -> dict[object, date]:
-    """Read dates like 3/14/2022 of one column: days are told from months by numbers above 12.
-
-    Nothing is read if no value tells which is which, or if two disagree.
-    """
-    parts = {cell: found for cell in cells if (found := split_slashed(cell)) is not None}
-    day_first = any(one > 12 for one, _, _ in parts.values())
-    if day_first == any(two > 12 for _, two, _ in parts.values()):
-        return {}
-    days: dict[object, date] = {}
-    for cell, (one, two, year) in parts.items():
-        month, day = (two, one) if day_first else (one, two)
-        try:
-            days[cell] = date(year, month, day)
-        except ValueError:
-            continue
-    return days
-
-
-def parse_clock(cell: object) -> int | None:
-    """Return the minutes of what is a time of day and nothing else: 18:05, 6 pm, 6:30am, noon."""
-    text = str(cell).strip().lower()
-    if text in _NAMED_CLOCKS:
-        return _NAMED_CLOCKS[text]
-    found = _CLOCK.fullmatch(text)
-    if found is None or not (found["minute"] or found["half"]):
-        return None
-    hour, minute = int(found["hour"]), int(found["minute"] or 0)
-    if found["half"]:
-        if not 1 <= hour <= 12:
-            return None
-        hour = hour % 12 + (12 if found["half"] == "p" else 0)
-    return 60 * hour + minute if hour < 24 and minute < 60 else None
 
 
 def _to_date_parts(parts: dict[str, str | None]) -> DateParts | None:

@@ -43,16 +43,6 @@ def _is_drawn(line: str) -> bool:
     return any(one.fullmatch(line) for one in (_RULER, _BORDERED)) or _is_rule(line)
 
 
-def stands_on_rule(text: str, at: int) -> bool:
-    """Whether a character stands in a drawing on a line without a word: no statement."""
-    begin = text.rfind("\n", 0, at) + 1
-    end = text.find("\n", at)
-    line = text[begin : end if end >= 0 else len(text)]
-    if any(map(str.isalpha, line)):
-        return False
-    return any(start <= at < stop for start, stop in find_drawings(text))
-
-
 def fence_drawings(text: str) -> str:
     """Return a text with its drawings as blocks of code."""
     pieces, done = [], 0

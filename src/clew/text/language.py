@@ -4,8 +4,6 @@ import re
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 """The common Han characters, as a range for a character class."""
-_HAN_CHAR = re.compile(f"[{HAN}]")
-_KANA_OR_HANGUL = re.compile("[\u3041-\u30ff\uac00-\ud7ff]")
 _SAMPLE_CHARS = 4000
 _WORD = re.compile(r"[^\W\d_]+")
 _ANY_HAN = re.compile(f"[{HAN}\uf900-\ufaff\U00020000-\U0003fffd]")
@@ -25,11 +23,6 @@ def prompt_language(text: str) -> str:
     rest = len(_WORD.findall(_UNSPACED_RUN.sub(" ", sample)))
     kana = len(_KANA.findall(sample))
     return "zh" if own and own >= _MIN_SHARE * (own + rest) and kana <= _MAX_FOREIGN * own else "en"
-
-
-def is_chinese(question: str) -> bool:
-    """Whether a question is in Chinese; Japanese and Korean share its characters."""
-    return bool(_HAN_CHAR.search(question)) and not _KANA_OR_HANGUL.search(question)
 
 
 def is_unspaced(question: str) -> bool:

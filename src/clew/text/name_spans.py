@@ -282,11 +282,6 @@ def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
 # -- scripts without case
 
 
-def blank_particles(text: str) -> str:
-    """Return a Chinese text with a blank for each particle: no pair of characters spans one."""
-    return "".join(" " if char in PARTICLES else char for char in text)
-
-
 def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
     """Candidate names in uncased scripts: runs between particles, longer words."""
     found: list[tuple[int, int]] = []

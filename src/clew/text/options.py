@@ -1,10 +1,8 @@
-"""Multiple-choice questions as text: options on lines or in one line, the letters of a choice."""
+"""Multiple-choice questions as text: options on lines or in one line."""
 
 import re
 from collections.abc import Mapping
 from string import ascii_uppercase
-
-from clew.text.names import name_key
 
 _OPTION_LINE = re.compile(r"\s*([A-Z])[.)、:．：]\s*(\S.*?)\s*")
 # "A)" and "(A)" may follow any word; "A." may be an initial, unless the question ends before it.
@@ -14,12 +12,6 @@ _IN_LINE = (
 )
 _OPTION_END = re.compile(r"\s*[,;，；、]?(?:\s+(?:or|and))?\s*$")
 _MIN_OPTIONS = 2
-_LETTERS = r"[A-Z](?:(?:\s*(?:[,，、;；/&+]|and|和|及|与)?\s*)[A-Z])*"
-_STATED_CHOICE = re.compile(
-    r"\W*(?:(?i:(?:so |therefore,? )?(?:the )?(?:correct |right )?(?:answers?|options?|choices?)"
-    rf"(?: is| are)?)|(?:正确)?(?:答案|选项)(?:是|为)?|应?选)?\W*({_LETTERS})\W*"
-)
-_LETTER_AND_TEXT = re.compile(r"\W*([A-Z])[.)、:．：]\s*(\S.*)", re.DOTALL)
 
 
 def format_options(question: str, options: Mapping[str, str]) -> str:
@@ -60,27 +52,3 @@ def _split_in_line(question: str, mark: re.Pattern[str], before: str) -> tuple[s
     if not marks or not all(texts) or texts[-1].endswith(("?", "？")):
         return question, {}
     return question[: marks[0].start()].rstrip(), dict(zip(ascii_uppercase, texts, strict=False))
-
-
-def spell_out_choice(question: str, text: str) -> list[str]:
-    """Return the texts of the options that a text chooses by letter; none if it is no choice.
-
-    "B", "The answer is B." and "A, C" are choices; so is "B. Oslo" where B is Oslo.
-    """
-    options = split_options(question)[1]
-    if not options:
-        return []
-    if found := _STATED_CHOICE.fullmatch(text):
-        letters = dict.fromkeys(re.findall(r"[A-Z]", found[1]))
-        return [options[letter] for letter in letters] if letters.keys() <= options.keys() else []
-    named = _LETTER_AND_TEXT.fullmatch(text)
-    if named and named[1] in options and name_key(named[2]) == name_key(options[named[1]]):
-        return [options[named[1]]]
-    return []
-
-
-def match_option(question: str, answer: str) -> str:
-    """Return the answer if it is one of the question's options, or if there are none; else ""."""
-    options = split_options(question)[1]
-    fits = not options or name_key(answer) in map(name_key, options.values())
-    return answer if fits else ""

@@ -1,11 +1,8 @@
-"""Where a span stands: its sections, the term it defines and its page; and what to quote around it.
+"""Where a span stands: its sections, the term it defines and its page; and the units of a text.
 
-A sentence that refers back comes with the one before, a definition with its term, a row with its
-header, a step with the steps before and after, code with the sentence that announces it.
+A unit is a piece that can be read alone: a list with what announces it, a row with its header.
 """
 
-import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -24,13 +21,6 @@ from clew.text.structure import (
 Span = tuple[int, int]
 MAX_UNIT_CHARS = 700
 _MAX_LEAD_CHARS = 200  # of a term, a header or an announcing sentence that stands apart
-# Words that refer to the sentence before when they begin one.
-_REFERS_BACK = re.compile(
-    r"(?:this|that|these|those|it|they|such|both|the former|the latter|otherwise|therefore|thus|"
-    r"hence|instead|dies|diese|dieser|dieses|cela|ceci|cette|ces|esto|este|esta|estos|это|эти|этот)"
-    r"\b|[这此该該其這]|これ|それ|この|その|هذا|هذه|ذلك",
-    re.IGNORECASE,
-)
 _PROSE = 4  # sentences, its number among them, from which an item is a paragraph
 _RUNS = ("item", "definition", "row", "header")  # kinds of blocks of which several belong together
 
@@ -42,8 +32,6 @@ def _is_open_ended(text: str) -> bool:
 
 
 _MAX_CRUMB_CHARS = 80
-_INDENTED = re.compile(r"\n[ \t]*\n[ \t]+\S")
-_NOTE_END = r"(?:\n(?![ \t]*(?:\n|\[|#|\Z)).*)*)"  # the lines that go on
 PAGE_BREAK = "\f"  # between the pages of a document that has pages
 
 
@@ -102,55 +90,6 @@ class Unit:
         return f"{text[self.lead[0] : self.lead[1]]} … {body}"
 
 
-def quotable_unit(
-    text: str, start: int, end: int, most: int = MAX_UNIT_CHARS, *, doc: str = ""
-) -> Unit:
-    """Return the unit to quote around a span of a text, of at most about `most` characters.
-
-    One that only announces something (`… in this file:`) goes on with what it announces. Where the
-    name of the document `doc` says that it is source code, a unit is a function or a part of it.
-    """
-    if is_code(doc):
-        units = _find_code_units(text, doc, most)
-        held = [one for one in units if one.start < end and start < one.end]
-        most_of_it = max(
-            held, key=lambda one: min(one.end, end) - max(one.start, start), default=None
-        )
-        return most_of_it or Unit(start, end)
-    blocks = find_blocks(text)
-    return _with_announced(text, blocks, _unit_around(text, blocks, start, end, most), most)
-
-
-def _with_announced(text: str, blocks: list[Block], unit: Unit, most: int) -> Unit:
-    """Return a unit that ends in a colon with the code, list or paragraph after it, as it fits.
-
-    One whose last sentence tells how many things follow, with these.
-    """
-    if not text[unit.start : unit.end].rstrip().endswith(ANNOUNCES):
-        last = next((at for at, one in enumerate(blocks) if one.end == unit.end), None)
-        if last is None:
-            return unit
-        end = max(unit.end, blocks[find_announced_blocks(text, blocks, last) - 1].end)
-        return replace(unit, end=end) if end - unit.start <= 2 * most else unit
-    after = [b for b in blocks if b.start >= unit.end]
-    if not after or after[0].kind == "heading":
-        return unit
-    first = after[0]
-    end = first.end
-    if end - first.start > most:  # as many lines or words as fit
-        cut = first.start + most
-        end = max(
-            text.rfind("\n", first.start, cut), text.rfind(" ", first.start, cut), first.start
-        )
-    for block in after[1:] if first.kind in _RUNS else ():
-        same = block.depth == first.depth and block.kind in (first.kind, "row")
-        if block.depth < first.depth or (block.depth == first.depth and not same):
-            break
-        if same and block.end - unit.start <= 2 * most:
-            end = block.end
-    return replace(unit, end=end)
-
-
 def _after_example(text: str, blocks: list[Block], at: int) -> int:
     """Return the block after code, or an indented one, before which a paragraph breaks off.
 
@@ -170,67 +109,11 @@ def _after_example(text: str, blocks: list[Block], at: int) -> int:
     return after + 1 + goes_on
 
 
-def has_examples(text: str) -> bool:
-    """Whether a sentence of a text breaks off before an indented line."""
-    if not _INDENTED.search(text):
-        return False
-    blocks = find_blocks(text)
-    return any(_after_example(text, blocks, at) > at + 1 for at in range(len(blocks)))
-
-
-def find_note(text: str, mark: str) -> Span | None:
-    """Return where a text has the footnote of a mark: "[1] …", or "[^1]: …" of the mark "^1"."""
-    found = re.search(rf"^[ \t]*(\[{re.escape(mark)}\]:?[ \t]+\S.*{_NOTE_END}", text, re.MULTILINE)
-    return found.span(1) if found else None
-
-
-def _example_unit(text: str, blocks: list[Block], inner: Block, most: int) -> Unit | None:
-    """Return the sentence that breaks off before an indented line, that line and what goes on."""
-    place = blocks.index(inner)
-    for at in range(max(0, place - 2), place + 1):
-        after = _after_example(text, blocks, at)
-        if after > max(at + 1, place):
-            spans = sentence_spans(text[blocks[at].start : blocks[at].end])
-            begin = blocks[at].start + (spans[-1][0] if spans else 0)
-            end = blocks[after - 1].end
-            return Unit(begin, end) if end - begin <= most else None
-    return None
-
-
 def _indent_of(text: str, at: int) -> int:
     """Return the indent of the line that a character stands on."""
     begin = text.rfind("\n", 0, at) + 1
     line = text[begin:]
     return len(line) - len(line.lstrip(" \t"))
-
-
-def _unit_around(text: str, blocks: list[Block], start: int, end: int, most: int) -> Unit:
-    around = [b for b in blocks if b.start < end and start < b.end]
-    inner = around[-1] if around else None
-    if inner is None:
-        return _sentences_around(text, start, end, (0, len(text)), most)
-    if inner.kind in ("row", "header"):
-        return _row_unit(text, blocks, inner, start, end, most)
-    example = _example_unit(text, blocks, inner, most)
-    if example is not None and start < example.end and example.start < end:
-        return replace(example, start=min(example.start, max(start, around[0].start)))
-    if inner.kind == "code":
-        return _code_unit(text, blocks, inner, most)
-    if steps := _steps_unit(text, blocks, around, most):
-        return steps
-    if part := next((b for b in around if _is_quoted_whole(text, b, most)), None):
-        return Unit(part.start, part.end)  # the outermost that fits
-    lines = inner.kind == "paragraph" and "\n" in text[inner.start : inner.end]
-    if lines and inner.end - inner.start <= most // 2:
-        return Unit(inner.start, inner.end)  # lines that belong together, such as a signature
-    unit = _sentences_around(text, start, end, (inner.start, inner.end), most)
-    defined = [block for block in around if block.kind == "definition"]
-    if not defined or not defined[-1].title:
-        return unit
-    term_end = _term_end(text, defined[-1])
-    if unit.start <= term_end:
-        return Unit(defined[-1].start, unit.end)
-    return Unit(unit.start, unit.end, (defined[-1].start, term_end))
 
 
 def _term_end(text: str, block: Block) -> int:
@@ -241,21 +124,6 @@ def _term_end(text: str, block: Block) -> int:
         line = text.find("\n", block.start, block.end)
         end = line if line >= 0 else block.end
     return min(end, block.start + _MAX_LEAD_CHARS)
-
-
-def _sentences_around(text: str, start: int, end: int, within: Span, most: int) -> Unit:
-    """Return the sentences that hold the span, with the one before if they refer to it."""
-    first, last = within
-    spans = [(a + first, b + first) for a, b in sentence_spans(text[first:last])]
-    held = [at for at, (a, b) in enumerate(spans) if a < end and start < b]
-    if not held:
-        return Unit(start, end)
-    low, high = held[0], held[-1]
-    if low and _REFERS_BACK.match(text, spans[low][0]):
-        low -= 1 if spans[high][1] - spans[low - 1][0] <= most else 0
-    if high + 1 < len(spans) and text[: spans[high][1]].endswith(ANNOUNCES):
-        high += 1 if spans[high + 1][1] - spans[low][0] <= most else 0
-    return Unit(spans[low][0], spans[high][1])
 
 
 def _row_unit(text: str, blocks: list[Block], row: Block, start: int, end: int, most: int) -> Unit:
@@ -273,55 +141,13 @@ def _row_unit(text: str, blocks: list[Block], row: Block, start: int, end: int, 
     return Unit(held[0].start, held[-1].end, (header.start, header.end))
 
 
-def _code_unit(text: str, blocks: list[Block], code: Block, most: int) -> Unit:
-    """Return the code, and the sentence before it if that announces it."""
-    at = blocks.index(code)
-    before = blocks[at - 1] if at else None
-    if before is None or before.kind not in ("paragraph", "item", "definition"):
-        return Unit(code.start, code.end)
-    spans = sentence_spans(text[before.start : min(before.end, code.start)])
-    if not spans or not text[before.start : before.start + spans[-1][1]].endswith(ANNOUNCES):
-        return Unit(code.start, code.end)
-    begin = before.start + spans[-1][0]
-    return Unit(begin if code.end - begin <= 2 * most else code.start, code.end)
-
-
-def _steps_unit(text: str, blocks: list[Block], around: list[Block], most: int) -> Unit | None:
-    """Return the numbered list that holds the span, with its announcement, if it is short."""
-    step = next((b for b in around if b.kind == "item" and b.title[-1:] in ".)"), None)
-    if step is None or not any(map(str.isalnum, step.title)) or is_numbered_prose(text, step):
-        return None
-    same = [b for b in blocks if b.depth == step.depth]
-    at = bisect_right([b.start for b in same], step.start) - 1
-    low = high = at
-    while low and _is_step(same[low - 1]):
-        low -= 1
-    while high + 1 < len(same) and _is_step(same[high + 1]):
-        high += 1
-    begin, finish = same[low].start, same[high].end
-    if low and same[low - 1].kind == "paragraph" and text[: same[low - 1].end].endswith(ANNOUNCES):
-        spans = sentence_spans(text[same[low - 1].start : same[low - 1].end])
-        begin = same[low - 1].start + spans[-1][0] if spans else begin
-    return Unit(begin, finish) if finish - begin <= 2 * most else None
-
-
 def _is_step(block: Block) -> bool:
     return block.kind == "item" and any(map(str.isalnum, block.title))
-
-
-def _is_quoted_whole(text: str, block: Block, most: int) -> bool:
-    part = block.kind in ("definition", "item") and not is_numbered_prose(text, block)
-    return part and block.end - block.start <= most
 
 
 def is_numbered_prose(text: str, block: Block) -> bool:
     """Whether an item is no step but a paragraph with a number, as in minutes or a contract."""
     return _is_step(block) and len(sentence_spans(text[block.start : block.end])) >= _PROSE
-
-
-def find_term(quote: str) -> str:
-    """Return what a quote defines, if it begins with a definition."""
-    return next(_list_terms(quote, find_blocks(quote)[:1]), "")
 
 
 # -- all units of a text

@@ -1,10 +1,7 @@
 """Parse numbers with units: found in a text, or written alone, as in the cell of a table."""
 
 import re
-import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from clew.text.units import load_units
 
@@ -31,15 +28,7 @@ _NUMBER = re.compile(
 )
 # An exponent only as programs write it: "1E4" is more often a code.
 _PLAIN = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?")
-_GAPS = "  \u202f'’"
-_OF_CLOCK = re.compile(r"\d:\Z")  # "45 h" of "0:45 h" is no amount
-_WITH_UNIT = re.compile(
-    rf"(?P<sign>[+−-]?)\s*(?P<before>[^\W\d_]{{3}}\s|[^\w\s.,+−-]?)\s*(?P<minus>-?)"
-    rf"(?P<digits>\d(?:[\d.,{_GAPS}]*\d)?)\s*(?P<after>[^\W\d_]{{1,12}}|[^\w\s.,]|°[CF])?"
-)
-_GROUPED = re.compile(r"\d{1,3}(?:(?P<gap>[.,])\d{3})(?:(?P=gap)\d{3})*")
 _WORD_NUMBER = re.compile(rf"\b({'|'.join(_NUMBER_WORDS)})\b", re.I)
-_COUNTED_WORD = re.compile(rf"{_WORD_NUMBER.pattern}\s+([^\W\d_]+)", re.I)
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 _NEXT_PART = re.compile(r"\s*(?:,|and)?\s*(?=\d)", re.IGNORECASE)
@@ -97,30 +86,6 @@ def parse_quantity(text: str) -> Quantity | None:
     return whole
 
 
-def find_amounts(text: str) -> list[tuple[int, int, Quantity]]:
-    """Return every number of a text in figures, where it begins and where its unit ends."""
-    found = []
-    for one in _NUMBER.finditer(text):
-        if _OF_CLOCK.search(text, 0, one.start("number")) or text[one.end("number") :][:1] == ":":
-            continue
-        amount = _to_quantity(one)
-        end = one.end() if amount.dimension else max(one.end("number"), one.end("scale"))
-        begin = one.start("money") if one["money"] else one.start("number")
-        found.append((begin, end, amount))
-    return found
-
-
-def find_quantities(text: str) -> list[Quantity]:
-    """Return every number of a text in order, also those in words, each with its unit or noun."""
-    text = " ".join(text.split())
-    found = [(one.start(), _to_quantity(one)) for one in _NUMBER.finditer(text)]
-    found += [
-        (one.start(), Quantity(float(_NUMBER_WORDS[one[1].lower()]), noun=_counted_noun(one[2])))
-        for one in _COUNTED_WORD.finditer(text)
-    ]
-    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
-
-
 def _to_quantity(found: re.Match[str]) -> Quantity:
     amount = _parse_number(found["number"]) * _SCALES.get((found["scale"] or "").lower(), 1.0)
     if found["sign"]:
@@ -170,72 +135,9 @@ def _normalise_unit(word: str) -> str:
 # -- numbers that stand alone; the column of a table decides their decimal sign
 
 
-class WrittenNumber(NamedTuple):
-    """A number as it is written, and its unit: "" for none."""
-
-    digits: str
-    unit: str
-    leads: bool
-    """Whether the unit stands before the number."""
-
-
 def parse_number(cell: object) -> float | None:
     """Return a cell as a plain number, if it is one."""
     if isinstance(cell, int | float):
         return float(cell)
     text = str(cell).strip()
     return float(text.replace(",", "")) if _PLAIN.fullmatch(text) else None
-
-
-def split_unit(cell: object) -> WrittenNumber | None:
-    """Return a cell as a number with its unit, if it is one."""
-    if isinstance(cell, int | float):
-        return WrittenNumber(str(float(cell)), "", False)
-    text = str(cell).strip()
-    if _PLAIN.fullmatch(text):
-        return WrittenNumber(text, "", False)
-    found = _WITH_UNIT.fullmatch(text)
-    if found is None:
-        return None
-    before, after = found["before"].strip(), found["after"] or ""
-    if (before and after) or not _may_lead(before):
-        return None
-    sign = "-" if found["sign"] in ("-", "−") or found["minus"] else ""
-    return WrittenNumber(f"{sign}{found['digits']}", before or after, bool(before))
-
-
-def _may_lead(unit: str) -> bool:
-    """Whether a sign or word may stand before a number as its unit: of money, or none."""
-    if not unit or unicodedata.category(unit[0]) == "Sc":
-        return True
-    return unit.casefold() in load_units().currencies
-
-
-def choose_decimal(digits: Iterable[str]) -> str:
-    """Return the decimal sign of a column's numbers: what one of them can only be written with."""
-    votes = {".": 0, ",": 0}
-    for text in digits:
-        body = text.lstrip("+-")
-        marks = [char for char in body if char in ".,"]
-        if not marks:
-            continue
-        if len(set(marks)) == 2:
-            votes[marks[-1]] += 1
-        elif len(marks) > 1:
-            votes["," if marks[0] == "." else "."] += 1
-        elif not _GROUPED.fullmatch(body):
-            votes[marks[0]] += 1
-    return "," if votes[","] > votes["."] else "."
-
-
-def to_float(digits: str, decimal: str) -> float | None:
-    """Return written digits as a number, if the decimal sign allows it."""
-    thousands = "." if decimal == "," else ","
-    plain = re.sub(f"[{_GAPS}]", "", digits)
-    whole, _, _ = plain.lstrip("+-").partition(decimal)
-    if thousands in whole and not _GROUPED.fullmatch(whole):
-        return None
-    try:
-        return float(plain.replace(thousands, "").replace(decimal, "."))
-    except ValueError:
-        return None

@@ -51,18 +51,6 @@ def load_units() -> Units:
     return Units(sizes, currencies, codes, written["symbols"], frozenset(words), written["scales"])
 
 
-@cache
-def units_of_cells() -> Mapping[str, tuple[str, float]]:
-    """Return all units with their plurals, and currencies, as tables have them.
-
-    The inch is left out: "in" is more often a preposition.
-    """
-    units = load_units()
-    found = {form: size for form, size in units.sizes.items() if form != "in"}
-    found |= {plural: size for form, size in units.sizes.items() if (plural := _add_s(form))}
-    return found | dict.fromkeys(units.currencies, (_MONEY, 1.0))
-
-
 def _split_forms(names: str) -> list[str]:
     return [form.replace("_", " ") for form in names.split()]
 

@@ -94,15 +94,6 @@ def test_importing_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_citation_names_the_title_that_is_no_section(tmp_path: Path) -> None:
-    head = "From: ann@a.org\nTo: bo@a.org\nSubject: Re: Keys of the boathouse\n"
-    (tmp_path / "m1.eml").write_text(f"{head}\nThe spare key hangs behind the red door.\n")
-    with clew.open(tmp_path / "kb") as base:
-        base.add([tmp_path / "m1.eml"])
-        answer = base.ask("Where does the spare key hang?")
-    assert [one.heading for one in answer.citations] == ["Keys of the boathouse"]
-
-
 def test_what_is_not_there_is_made_by_adding_and_not_by_asking(tmp_path: Path) -> None:
     with clew.open(tmp_path / "typo") as kb:
         for read in (lambda: kb.ask("Who?"), lambda: kb.search("Who?"), kb.status):

@@ -46,7 +46,7 @@ _FORKED = """
 import multiprocessing, sys, tempfile
 import clew
 from clew.config import Settings
-kb = clew.open(tempfile.mkdtemp(), settings=Settings(extractor="offline", recipe="steps+bm25"))
+kb = clew.open(tempfile.mkdtemp(), settings=Settings(extractor="offline", recipe="bm25"))
 kb.add_texts([("a", "Ilse Brandvik was born in Vessen.")])
 
 def search():

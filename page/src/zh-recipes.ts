@@ -54,6 +54,7 @@ export const recipes: [string, string][] = [
   ["a beam search over paths of propositions, scored as a whole by the vector of their joined text, then PageRank", "命题路径的束搜索，以合并文本的向量整体评分，再做 PageRank"],
   ["entities activated from sentence to sentence, then PageRank over entities and passages", "逐句激活实体，再在实体与段落上做 PageRank"],
   ["message passing conditioned on the question, untrained: fixed weights, no network", "以问题为条件的消息传递，未经训练：权重固定，没有网络"],
+  ["paths through a graph, as lego-12: change its parts", "图中的路径，同 lego-12：可更换其组成部分"],
   ["paths through a graph: {parts}", "图中的路径：{parts}"],
   ["paths of lego-12 in the two-hop ego network", "两跳自我网络中的 lego-12 路径"],
   ["paths of lego-12 in what random walks visit most", "随机游走最常到达处的 lego-12 路径"],

@@ -94,7 +94,7 @@ def test_ask_json_keeps_its_contract(house: Path) -> None:
     assert {"step", "input", "output", "seconds", "usage"} <= set(found["trace"][0])
     assert found["answer"]
     said = clew("ask", asked, "--trace", cwd=house)
-    assert "Best-supported candidate: Hallowmere" in said
+    assert said.startswith("Hallowmere")
     assert "Cited" in said
     assert "Trace" in said
 
@@ -180,16 +180,11 @@ def test_init_writes_settings_that_load(tmp_path: Path) -> None:
     assert "chunk.size" in clew("status", cwd=tmp_path, code=1)
 
 
-def test_demo_answers_its_question(tmp_path: Path) -> None:
-    said = clew("demo", cwd=tmp_path)
-    assert "Best-supported candidate: Hallowmere" in said
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     shown = readme.split("prints\n\n```\n")[1].split("\n```")[0]
     printed = clew("demo", cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
     # Both sentences are cited: the one that leads to the engineer, and the one about her.
     assert "[2] ilse-brandvik.md" in shown
     sure = re.compile(r"(well )?supported: confidence 0\.\d+")  # moves a little with new weights

@@ -61,7 +61,7 @@ def test_a_question_with_broken_characters_is_answered(town: Path, encoding: str
 @pytest.mark.slow  # one question: the test above
 def test_a_conversation_with_broken_characters_goes_on(town: Path) -> None:
     asked = b"Which caf\xe9 is on the Limmat?\nWhere is Z\xc3\xbcrich?\n"
-    said = _said("chat", "--recipe", "steps+bm25", cwd=town, encoding="ascii", told=asked)
+    said = _said("chat", "--recipe", "bm25", cwd=town, encoding="ascii", told=asked)
     assert said.count("Limmat") >= 2
 
 

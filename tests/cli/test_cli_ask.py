@@ -19,8 +19,6 @@ PAGES = {
     "town.txt": "Hallowmere is a fishing town on the Grey Coast.",
 }
 ASKED = "Where was the designer of Marrow Bridge born?"
-GOOD = ["Who designed Marrow Bridge?", "Who is Ilse Brandvik?", "Where is Hallowmere?"]
-BAD = ["Who won the Derby at Epsom?", "What is the boiling point of Neon?", "Who is Pelé?"]
 
 
 @pytest.fixture(scope="module")
@@ -39,30 +37,15 @@ def asked(house: Path, *words: str) -> Any:
 
 
 def test_the_trace_is_a_tree(house: Path) -> None:
-    found = asked(house, "--recipe", "steps")
-    step = next(s for s in found["trace"] if s["step"] == "retrieve")
+    found = asked(house)
+    step = next(s for s in found["trace"] if s["step"] == "search")
     assert step["steps"]
     assert {"step", "input", "output", "seconds", "usage"} <= set(step)
-    drawn = clew("ask", ASKED, "--recipe", "steps", "--trace", cwd=house)
-    assert "├── plan by rules" in drawn
-    assert "── retrieve" in drawn
+    drawn = clew("ask", ASKED, "--trace", cwd=house)
+    assert "── search" in drawn
     assert "Blended: 3 passages" in drawn
     assert "chunks=" not in drawn and "hops=" not in drawn
     assert "Blended: 3 passages" in clew("search", ASKED, "--trace", cwd=house)
-
-
-def test_the_trace_says_what_was_read_and_what_the_confidence_is_made_of(house: Path) -> None:
-    question = "Who designed Marrow Bridge?"
-    found = json.loads(clew("ask", question, "--json", cwd=house))
-    read = next(step for step in found["trace"] if step["step"] == "read")
-    assert read["input"] == question
-    assert read["steps"][0]["step"] == "chosen"
-    assert "Ilse Brandvik" in read["output"] and "bridge.txt" in read["steps"][0]["output"]
-    made_of = found["trace"][-1]
-    assert made_of["step"] == "confidence"
-    assert found["signals"] and made_of["output"].startswith(f"{found['confidence']:.2f} by ")
-    drawn = clew("ask", question, "--trace", cwd=house)
-    assert "chosen" in drawn and "confidence" in drawn.partition("Trace")[2]
 
 
 def test_a_budget_is_taken(house: Path) -> None:
@@ -81,9 +64,7 @@ def test_a_price_is_needed_where_money_counts(house: Path) -> None:
 
 
 def test_no_time_means_no_looking_up_and_says_so(house: Path) -> None:
-    found = asked(house, "--max-seconds", "0")
-    assert (found["complete"], found["chunks"]) == (False, [])
-    assert "0 seconds is spent" in found["note"]
+    assert "0 seconds is spent" in clew("ask", ASKED, "--max-seconds", "0", cwd=house, code=1)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +110,7 @@ def test_a_history_goes_on_after_a_line_without_an_end(house: Path) -> None:
 def test_a_history_file_is_read_and_continued(house: Path) -> None:
     history = house / "talk.jsonl"
     history.write_text('{"question": "Who was Ilse Brandvik?", "answer": "An engineer."}\n')
-    words = ("ask", "Where was she born?", "--history", "talk.jsonl", "--json")
-    found = json.loads(clew(*words, cwd=house))
-    assert found["trace"][0]["step"] == "condense"
-    assert "Ilse Brandvik" in found["trace"][0]["output"]
+    clew("ask", "Where was she born?", "--history", "talk.jsonl", cwd=house)
     turns = [json.loads(line) for line in history.read_text().splitlines()]
     assert [turn["question"] for turn in turns] == ["Who was Ilse Brandvik?", "Where was she born?"]
     (house / "bad.jsonl").write_text("no json\n")
@@ -150,44 +128,6 @@ def test_a_conversation_is_one_document_for_programs(house: Path) -> None:
     answers = json.loads(clew("chat", "--json", cwd=house, told=told))
     assert [one["question"] for one in answers] == told.split("\n")[:2]
     assert "Hallowmere" in answers[1]["answer"] and answers[1]["citations"]
-
-
-def test_calibration_is_measured_and_kept(house: Path) -> None:
-    (house / "good.txt").write_text("\n".join(GOOD))
-    (house / "bad.jsonl").write_text("\n".join(json.dumps({"question": one}) for one in BAD))
-    found = json.loads(clew("calibrate", "good.txt", "bad.jsonl", "--json", cwd=house))
-    assert (found["recall"], found["precision"]) == (1.0, 1.0)
-    assert (found["good"], found["bad"]) == (3, 3)
-    (house / "few.txt").write_text("One?\n")
-    assert "few.txt has 1" in clew("calibrate", "few.txt", "bad.jsonl", cwd=house, code=1)
-    assert "is not a file" in clew("calibrate", "none.txt", "bad.jsonl", cwd=house, code=1)
-    (house / "odd.txt").write_bytes("Wo liegt Köln?\n".encode("latin-1") * 3)
-    assert "not UTF-8" in clew("calibrate", "odd.txt", "bad.jsonl", cwd=house, code=1)
-
-
-def test_calibration_sees_what_the_gate_sees(house: Path) -> None:
-    (house / "good.txt").write_text("\n".join(GOOD))
-    (house / "bad.txt").write_text("\n".join(BAD))
-    found = json.loads(clew("calibrate", "good.txt", "bad.txt", "--json", cwd=house))
-    assert found["recipe"] == "rograg"
-    gate = json.loads(
-        clew("ask", GOOD[0], "--recipe", "rograg", "--mode", "reject", "--json", cwd=house)
-    )
-    seen = next(step["output"] for step in gate["trace"] if step["step"] == "gate")
-    assert f"threshold {found['value']:.2f}" in seen
-    again = clew("calibrate", "good.txt", "bad.txt", cwd=house)
-    assert f"(was {found['value']:.3f})" in again
-    assert "0 of 3 good questions would be refused, 0 of 3 bad ones would be answered" in again
-
-
-def test_what_cannot_be_parted_is_not_kept(house: Path) -> None:
-    (house / "good.txt").write_text("\n".join(GOOD))
-    (house / "bad.txt").write_text("\n".join(BAD))
-    kept = json.loads(clew("calibrate", "good.txt", "bad.txt", "--json", cwd=house))
-    assert "swapped?" in clew("calibrate", "bad.txt", "good.txt", cwd=house, code=1)
-    assert "differ more" in clew("calibrate", "good.txt", "good.txt", cwd=house, code=1)
-    again = json.loads(clew("calibrate", "good.txt", "bad.txt", "--json", cwd=house))
-    assert again["before"] == pytest.approx(kept["value"], abs=1e-6)
 
 
 def test_agents_are_listed_and_shown_as_tables(house: Path) -> None:
@@ -231,7 +171,7 @@ def test_a_fit_that_saw_no_unanswerable_question_is_not_stored(house: Path) -> N
 
 def test_the_confidence_is_shown_and_may_be_demanded(house: Path) -> None:
     found = asked(house)
-    assert 0 <= found["confidence"] <= 1
+    assert 0 <= found["confidence"] <= 1 and found["signals"]
     assert "confidence" in clew("ask", ASKED, cwd=house)
     strict = asked(house, "--mode", "reject", "--confidence", "1")
     assert strict["verdict"] == "refused"

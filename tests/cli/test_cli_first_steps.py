@@ -47,7 +47,7 @@ def test_without_an_embedder_words_alone_answer(
     found = json.loads(clew("search", ASKED, "--recipe", "bm25", "--json", cwd=notes))
     assert found["chunks"]
     told = json.loads(clew("ask", ASKED, "--json", cwd=notes))
-    assert told["recipe"] == "steps+keywords"
+    assert told["recipe"] == "keywords"
     assert told["citations"]
     assert told["candidate"] == ""
     said = clew("search", ASKED, "--recipe", "naive", cwd=notes, code=1)

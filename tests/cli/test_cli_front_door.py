@@ -156,7 +156,7 @@ def test_a_second_standard_input_replaces_nothing(team: Path) -> None:
 
 def test_a_table_may_be_piped_in(tmp_path: Path) -> None:
     clew("add", "-", cwd=tmp_path, told="fruit,price\nfig,3\nlime,4\npear,9\n")
-    assert clew("ask", "What is the total price?", cwd=tmp_path).startswith("16")
+    assert "fruit: lime; price: 4" in clew("search", "lime", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -310,21 +310,6 @@ def test_a_model_that_fails_on_most_chunks_is_exit_code_1(team: Path) -> None:
     assert (state["failed"], state["by_rules"]) == (0, 1)
     assert "failed  0 (1 more by rules" in clew("status", cwd=team)
     assert "Marrow Bridge" in clew("show", "Marrow Bridge", cwd=team)
-
-
-def test_a_dead_endpoint_still_leaves_the_evidence(team: Path) -> None:
-    (team / "clew.toml").write_text(
-        '[models]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\ntries = 1\n'
-    )
-    said = clew("ask", "What does Dana Petrov lead?", cwd=team)
-    assert "Dana Petrov" in said and "cannot be reached" in said and "quoted evidence" in said
-    assert "it is given without the model" in said
-    written = clew("ask", "What does Dana Petrov lead?", "--recipe", "reader+bm25", cwd=team)
-    assert "Dana Petrov" in written and "the model failed (" in written
-    strict = ("ask", "What does Dana Petrov lead?", "--mode", "reject")
-    assert "cannot be reached" in clew(*strict, cwd=team)
-    refused = clew(*strict, "--recipe", "reader+bm25", cwd=team, code=1)
-    assert "cannot be reached" in refused
 
 
 @pytest.mark.parametrize(

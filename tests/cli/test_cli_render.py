@@ -24,22 +24,22 @@ def test_steps_are_called_by_their_names() -> None:
 
 def test_a_draft_has_its_own_line_and_says_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
     teller = StreamPrinter()
-    teller(StepStarted("write", "Where?", 0))
+    teller(StepStarted("answer", "Where?", 0))
     teller(AnswerDelta("Born in "))
     teller(AnswerDelta("Hallowmere."))
-    teller(StepEnded(TraceStep("write", "Where?", "Hallowmere", 0.0), 0))
+    teller(StepEnded(TraceStep("answer", "Where?", "Hallowmere", 0.0), 0))
     teller.end_line()
     teller.begin_answer()
     told = capfd.readouterr()
     assert told.out == (
         "draft, not checked yet:\nBorn in Hallowmere.\n\nchecked against the documents:\n"
     )
-    assert told.err.splitlines() == ["write Where?", "→ Hallowmere"]
+    assert told.err.splitlines() == ["answer Where?", "→ Hallowmere"]
 
 
 def test_where_nothing_was_drafted_nothing_is_said_of_it(capfd: pytest.CaptureFixture[str]) -> None:
     teller = StreamPrinter()
-    teller(StepStarted("plan by rules", "Where?", 0))
+    teller(StepStarted("search", "Where?", 0))
     teller.end_line()
     teller.begin_answer()
     assert capfd.readouterr().out == ""

@@ -23,7 +23,7 @@ WORDS = {
     "export": ["graph.tsv"],
     "search": ["q"],
     "ask": ["q"],
-    "calibrate": ["good", "bad"],
+    "calibrate": ["questions.jsonl"],
     "show": ["a"],
     "split": ["a"],
     "join": ["a", "b"],

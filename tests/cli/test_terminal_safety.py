@@ -28,8 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "words",
     [
         ("search", "Where was Ilse born?", "--recipe", "bm25", "--trace"),
-        ("ask", "Where was Ilse born?", "--recipe", "steps+bm25", "--trace"),
-        ("ask", "Where was Ilse born?", "--recipe", "steps+bm25", "--stream"),
+        ("ask", "Where was Ilse born?", "--recipe", "bm25", "--trace"),
+        ("ask", "Where was Ilse born?", "--recipe", "bm25", "--stream"),
         ("show", "Vessen"),
         ("status", "--documents"),
     ],

@@ -40,7 +40,7 @@ def remote(tmp_path: Path) -> Iterator[RemoteKb]:
 # What works on the files of this machine, or belongs to the engine itself.
 LOCAL_ONLY = {
     *("backup", "restore", "repair", "reembed", "verify", "open", "import_graph", "plan"),
-    *("chunk_presets", "context", "count_pending", "forget_view", "progress", "relevance", "show"),
+    *("chunk_presets", "context", "count_pending", "forget_view", "progress", "show", "use_tool"),
 }
 
 

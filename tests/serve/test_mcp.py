@@ -14,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INVALID_PARAMS
 from serving import Listening, fill, make_key, make_server
 
+from clew.agents.tools import TOOLS
 from clew.config import ModelSettings
 from clew.serve.core.keys import KeyLimits
 from clew.serve.mcp_server import create_mcp
@@ -41,20 +42,20 @@ async def test_the_tools_answer(tmp_path: Path, era: str) -> None:
 
     async with Client(create_mcp(server, local=True), mode=era) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
-        assert names == {"search", "ask", "neighbours", "show", "path"}
+        assert names == {"ask", "show", *TOOLS}
         found = content(await client.call_tool("search", {"question": QUESTION, "k": 2}))
         assert len(found["chunks"]) == 2
         asked = await client.call_tool("ask", {"question": QUESTION}, progress_callback=hear)
         answer = content(asked)
         assert answer["candidate"] == "Hallowmere" and heard
         near = content(await client.call_tool("neighbours", {"name": "Ilse Brandvik"}))
-        assert near["neighbours"]
+        assert near["facts"]
         shown = content(await client.call_tool("show", {"name": "ilse"}))
         document = shown["documents"][0]["id"]
         paths = {"start": "Marrow Bridge", "end": "Hallowmere"}
-        assert content(await client.call_tool("path", paths))["paths"]
-        wrong = await client.call_tool("neighbours", {"name": "Nobody"})
-        assert wrong.is_error and "no entity is named" in wrong.content[0].text
+        assert content(await client.call_tool("paths", paths))["paths"]
+        wrong = content(await client.call_tool("neighbours", {"name": "Nobody"}))
+        assert "no entity is named" in wrong["findings"][0]["text"]
         uri = f"clew://valley/documents/{document}"
         assert found["chunks"][0]["uri"].startswith("clew://valley/documents/")
         whole = (await client.read_resource(uri)).contents[0].text

@@ -36,6 +36,7 @@ from clew.types import Citation, Evidence, Passage
 
 AnswerStream = AsyncGenerator[Event | Answer]
 WITHOUT_MODEL = "given without the model"
+NO_MODEL = "no language model is configured"
 MAX_QUESTION_CHARS = 8_000
 _ELLIPSIS = " … "
 
@@ -120,6 +121,8 @@ async def answer_with(ctx: Context, asking: Asking) -> Answer:
     try:
         condensed = await _condense(ctx, asking.history)
         answer = await _run(condensed, asking)
+        if not ctx.has_model and answer.missing != NO_MODEL:
+            answer = answer.noting(NO_MODEL)
     except (ModelError, BudgetExceeded) as ended:
         if not ctx.has_model:
             raise
@@ -138,7 +141,7 @@ async def _condense(ctx: Context, history: Sequence[ConversationTurn]) -> Contex
 async def _run(ctx: Context, asking: Asking) -> Answer:
     """Run the agent and judge its answer; without a model `Quick` takes its place."""
     if not ctx.has_model and isinstance(asking.agent, ClosedBook):
-        return refuse(ctx, Evidence(), "no language model is configured")
+        return refuse(ctx, Evidence(), NO_MODEL)
     agent: Agent = asking.agent if ctx.has_model else Quick()
     answer = await agent(ctx, Toolbox(ctx, asking.retrieve, asking.top_k), asking.mode)
     if asking.verify and ctx.has_model and answer.citations:

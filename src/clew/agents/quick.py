@@ -408,9 +408,11 @@ def format_quotes(citations: Sequence[Citation]) -> str:
 
 
 def best_sentence(question: str, passage: Passage) -> Citation:
-    """Cite the sentence of a passage that shares most with a question."""
+    """Cite the sentence of a passage that shares most with a question; of several the longest."""
     asked = content_words(question)
     asked = asked - set(split_words(passage.title)) or asked
     spans = sentence_spans(passage.text) or [(0, len(passage.text))]
-    best = max(spans, key=lambda s: len(asked & set(split_words(passage.text[slice(*s)]))))
+    best = max(
+        spans, key=lambda s: (len(asked & set(split_words(passage.text[slice(*s)]))), s[1] - s[0])
+    )
     return cite_span(passage, *best)

@@ -43,7 +43,7 @@ COMMANDS_BY_MODULE = {
         "ask": "Answer a question from the knowledge base, every sentence cited.",
     },
     "recipes": {
-        "recipes": "List recipes to start with (--all: every one), or show the steps of one.",
+        "recipes": "List recipes by group (--all: their variants, too), or show the steps of one.",
     },
     "chat": {
         "chat": "Ask questions in a conversation; an empty line ends it. --json prints answers "

@@ -27,81 +27,64 @@ PAGES = {
     "Tarn": "The Tarn is a river that rises near Pellworth.",
     "Hallowmere": "Hallowmere is a fishing town on the Grey Coast.",
 }
-# GraphSearch: plan, two waves of reading, draft, verify, expand, read, draft, verify, answer.
-SERIAL_CALLS = {"reader": 1, "graphsearch": 10, "youtu": 7, "rograg": 6, "graph-r1": 3, "react": 3}
-
-
-def reading_reply(message: str) -> dict[str, Any]:
-    """Reply to the reading prompt with a name from the passages."""
-    asked = message.rsplit("Question:", 1)[-1]
-    answer = "Hallowmere" if "Ilse" in asked or "born" in asked else "Ilse Brandvik"
-    return {"quote": answer, "source": 1, "answer": answer}
+# GraphSearch: plan, ground behind the first of two waves (refine, answer), draft, verify, expand,
+# refine, answer, draft, verify, answer. ROGRAG: intent, plan, two lookups, check, answer.
+SERIAL_CALLS = {
+    "searcher": 2,
+    "reader": 1,
+    "graphsearch": 13,
+    "youtu": 4,
+    "rograg": 6,
+    "graph-r1": 3,
+    "react": 3,
+}
 
 
 def build_script() -> AgentScript:
     """Build replies to every prompt, so that the whole method runs."""
-    concluded = {
+    written = {
         "enough": True,
-        "sentences": [{"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2]}],
+        "answer": "Ilse Brandvik was born in Hallowmere [1][2].",
         "short": "Hallowmere",
     }
+    look = [
+        {"wants": [{"tool": "search", "arguments": {"query": query}}]}
+        for query in ("Who designed Marrow Bridge?", "Where was Ilse Brandvik born?")
+    ]
+    steps = [("Marrow Bridge", "designer", "?"), ("#1", "birthplace", "?")]
+    triple = {"subject": "Marrow Bridge", "relation": "designer", "object": "Entity#1"}
+    kept = {"items": [1, 2], "context": "Ilse Brandvik, of Hallowmere, designed it."}
     return AgentScript(
         {
-            "read": reading_reply,
-            "refine_read": reading_reply,
-            "answer": concluded,
-            "conclude": concluded,
-            "refine": {"notes": []},
-            "decompose": {
-                "questions": ["Who made Marrow Bridge?", "What is the Tarn?", "Where is #1 from?"]
+            "answer": written,
+            "answer_or_search": [look[0], written],
+            "react": [*look, written],
+            "decompose_text": {
+                "queries": ["Who made Marrow Bridge?", "What is the Tarn?", "Where is #1 from?"]
             },
-            "relations": {
-                "facts": [
-                    {"subject": "Marrow Bridge", "relation": "designer", "object": "Entity#1"},
-                    {"subject": "Marrow Bridge", "relation": "river", "object": "Entity#2"},
-                    {"subject": "Entity#1", "relation": "birthplace", "object": "Entity#3"},
-                ]
-            },
-            "draft": {"steps": [], "answer": "Hallowmere"},
+            "decompose_triples": {"queries": [{"triples": [triple]}]},
+            "ground": {"query": "Where is Ilse Brandvik from?"},
+            "refine_text": kept,
+            "refine_triples": kept,
+            "sub_answer": {"answer": "Ilse Brandvik"},
+            "draft": {"answer": "Hallowmere"},
             "verify": [{"verdict": "REJECT", "missing": "proof"}, {"verdict": "ACCEPT"}],
-            "expand": {"questions": ["Where is Ilse Brandvik at home?", "What is Hallowmere?"]},
-            "involved": {
-                "parts": [
-                    {"question": "Who made Marrow Bridge?"},
-                    {"question": "Where was #1 born?"},
-                ]
+            "expand_text": {"queries": ["Where is Ilse Brandvik at home?", "What is Hallowmere?"]},
+            "decompose_by_schema": {
+                "sub_questions": ["Who made Marrow Bridge?", "Where was its maker born?"]
             },
             "reflect": [
-                {"thought": "", "action": "query", "text": "Where did Ilse Brandvik grow up?"},
-                {"thought": "", "action": "answer", "text": "Hallowmere"},
+                {"action": "query", "text": "Where did Ilse Brandvik grow up?"},
+                {"action": "answer", "text": "Hallowmere"},
             ],
-            "logic": {
-                "steps": [
-                    {"op": "retrieve", "args": ["Marrow Bridge", "designer", "?"]},
-                    {"op": "retrieve", "args": ["#1", "birthplace", "?"]},
-                ]
-            },
-            "read_values": lambda message: {
-                "values": [{"text": reading_reply(message)["answer"], "items": [1]}]
-            },
+            "intent": {"intent": "question"},
+            "logic": {"steps": [{"op": "retrieve", "args": [*step]} for step in steps]},
+            "read_values": {"values": [{"text": "Ilse Brandvik", "items": [1]}]},
             "check_argument": {"sufficient": True},
             "graph_r1": [
                 "<think>a</think><query>Who designed Marrow Bridge?</query>",
                 "<think>b</think><query>Where was Ilse Brandvik born?</query>",
                 "<think>c</think><answer>Hallowmere</answer>",
-            ],
-            "react": [
-                {
-                    "wants": [
-                        {"tool": "search", "arguments": {"query": "Who designed Marrow Bridge?"}}
-                    ]
-                },
-                {
-                    "wants": [
-                        {"tool": "search", "arguments": {"query": "Where was Ilse Brandvik born?"}}
-                    ]
-                },
-                {"enough": True, "answer": "In Hallowmere.", "short": "Hallowmere"},
             ],
         }
     )

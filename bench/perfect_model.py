@@ -1,44 +1,21 @@
-"""A model that knows every answer: what each agent refuses or garbles although it was shown.
+"""A model that knows every answer and replies to each prompt of each agent in its own shape.
 
-`python -m bench.perfect_model --data DIR --kb DIR [--recipes clew,naive] [--modes open,reject]`.
-The scripted model answers each prompt of each agent in its own shape. Where the lines shown state
-the gold it answers with their numbers; where not, it searches on by the titles of the gold
-documents, and says in the end what is missing (in `open` it knows the answer by itself). Reported
-are the exact matches, those of the questions whose gold was shown, and what was refused then.
-`needs`, `says`, `history` and `asked` of a row of questions: see `Gold`.
+Where the lines shown state the gold it answers with their numbers; where not, it searches on by the
+titles of the gold documents, and says in the end what is missing (in `open` it knows by itself).
+`bench.perfect` measures what comes of it; the tests ask it too.
 """
 
-import argparse
-import asyncio
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from bench.machine import print_result, require_path
-from clew.agents.ask import AskOptions
-from clew.agents.base import Answer, Mode
-from clew.agents.conversation import ConversationTurn
-from clew.config import ROLES, ModelSettings, load_settings
-from clew.engine import KnowledgeBase
-from clew.evaluate.datasets import load_dataset
-from clew.evaluate.metrics.answers import exact_match
-from clew.evaluate.scoring import RecipeOutput
 from clew.llm.chat import Request
-from clew.llm.structured import pin_mode
-from clew.models import Models
-from clew.testing.fakes import ScriptedChat, prompt_name
+from clew.testing.fakes import prompt_name
 from clew.text.sentences import sentence_spans
 
-RECIPES = (
-    "clew,naive,lightrag,pathrag,hipporag2,lego-12,graphsearch,youtu,rograg,graph-r1,react,ircot,"
-    "msgraphrag-global"
-)
 _ROW = re.compile(r"^ *(?:\[(\d+)\] |- |\d+\. )?(.*?)(?: \(score [\d.]+\))?$")
 _LEFT = re.compile(r"(?:Further rounds of calls|Turns left to act|can be made): (\d+)")
 _SHORT = 12  # bytes; a shorter row is in every document
@@ -78,6 +55,11 @@ class Gold:
             if not stated[title]
             or any(n.casefold() in text.casefold() and n.casefold() not in held for n in needs)
         ]
+
+    def stating(self, rows: Sequence[Row], *, numbered: bool = True) -> list[Row]:
+        """Return the rows that state a page."""
+        pages = self.pages.items()
+        return [r for r in rows if (r[0] or not numbered) and any(states(r[1], *p) for p in pages)]
 
     def numbers(self, rows: Sequence[Row], sentence: str) -> str:
         """Return the number of the line that has a sentence, else of a line of each page."""
@@ -121,11 +103,14 @@ class PerfectModel:
         if name.startswith("graph_r1"):
             return self._step_in_tags([m["content"] for m in messages])
         gold = self._find(last)
-        rows = [(int(n or 0), text) for n, text in map(_split_row, _unfold(last))]
+        rows = read_rows(last)
         if name in _OF_QUERY:
             reply = _OF_QUERY[name](self._targets(last, gold), rows, last)
-        else:
-            reply = _OF_QUESTION[name](gold, rows, last, _reads_only(messages[0]["content"]))
+        elif name in _OF_QUESTION:
+            strict = "and from nothing else" in messages[0]["content"]
+            reply = _OF_QUESTION[name](gold, rows, last, strict)
+        else:  # retrieval goes without help
+            reply = {}
         return json.dumps(reply, ensure_ascii=False)
 
     def _find(self, text: str) -> Gold:
@@ -146,7 +131,7 @@ class PerfectModel:
 
     def _step_in_tags(self, texts: Sequence[str]) -> str:
         gold, known = self._find(texts[1]), [t for t in texts if t.startswith("<knowledge>")]
-        rows = [(0, row) for text in known for _, row in map(_split_row, _unfold(text))]
+        rows = [row for text in known for row in read_rows(text)]
         lacking = gold.lacking(rows)
         wanted = [*map(_ask_for, lacking), *(f"{one} {gold.question}" for one in ["", *lacking])]
         new = [one for one in wanted if not any(f"<query>{one}<" in text for text in texts)]
@@ -159,18 +144,10 @@ class PerfectModel:
         return f"<think>{thought}</think><answer>{said}</answer>"
 
 
-def _unfold(text: str) -> list[str]:
+def read_rows(text: str) -> list[Row]:
     """Return the lines of a prompt; what goes on indented belongs to the line before."""
-    return text.replace("\n    ", " ").splitlines()
-
-
-def _split_row(line: str) -> tuple[str | None, str]:
-    found = _ROW.match(line)
-    return (found[1], found[2]) if found else (None, line)
-
-
-def _reads_only(system: str) -> bool:
-    return "and from nothing else" in system
+    lines = text.replace("\n    ", " ").splitlines()
+    return [(int(m[1] or 0), m[2]) for line in lines if (m := _ROW.match(line))]
 
 
 def _ask_for(title: str) -> str:
@@ -229,7 +206,7 @@ def _judge(key: str, good: Any, bad: Any) -> Any:
 
 
 def _note(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
-    found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
+    found = gold.stating(rows)
     return {"points": [{"text": row, "reports": [n], "score": 100} for n, row in found]}
 
 
@@ -248,23 +225,19 @@ def _ask_parts(key: str) -> Any:
 
 
 def _refine(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
-    found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
+    found = gold.stating(rows)
     return {"items": [n for n, _ in found], "context": "\n".join(row for _, row in found)}
 
 
 def _answer_part(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
-    found = [row for _, row in rows if any(states(row, *page) for page in gold.pages.items())]
+    found = [row for _, row in gold.stating(rows, numbered=False)]
     return {"answer": gold.short or (found[0] if found else "unknown")}
 
 
 def _read_values(gold: Gold, rows: Sequence[Row], *_: Any) -> dict[str, Any]:
-    found = [(n, r) for n, r in rows if n and any(states(r, *p) for p in gold.pages.items())]
+    found = gold.stating(rows)
     found.sort(key=lambda row: (not any(need in row[1] for need in gold.needs), -len(row[1])))
     return {"values": [{"text": row[:200], "items": [n]} for n, row in found[:1]]}
-
-
-def _nothing(*_: Any) -> dict[str, Any]:
-    return {}
 
 
 _OF_QUERY = {
@@ -292,119 +265,4 @@ _OF_QUESTION = {
     "check_argument": _judge("sufficient", True, False),
     "check_result": _judge("sufficient", True, False),
     "map_reports": _note,
-    # Retrieval goes without help.
-    **dict.fromkeys(("keywords", "question_entities", "expand_keywords", "choose_parts"), _nothing),
-    **dict.fromkeys(("recognise", "enough_paths"), _nothing),
 }
-
-
-def load_golds(folder: Path, limit: int) -> list[Gold]:
-    """Read the questions of a data set folder with the pages that answer them."""
-    lines = (folder / "corpus.jsonl").read_text("utf-8").splitlines()
-    corpus = {str(row["id"]): row for row in map(json.loads, lines)}
-    raw = map(json.loads, (folder / "questions.jsonl").read_text("utf-8").splitlines())
-    golds = []
-    for question, row in zip(load_dataset(folder).questions[:limit], raw, strict=False):
-        pages = {corpus[one]["title"]: corpus[one]["text"] for one in question.gold}
-        golds.append(
-            Gold(
-                row.get("means", question.text),
-                question.answers[0] if question.answers and question.answerable else "",
-                row.get("says", ""),
-                pages,
-                tuple(row.get("needs", ())),
-                question.text if "means" in row else "",
-                tuple(map(tuple, row.get("history", ()))),
-                question.answers,
-            )
-        )
-    return golds
-
-
-async def ask_one(base: KnowledgeBase, recipe: str, gold: Gold, mode: Mode) -> dict[str, Any]:
-    """Ask one question and say whether its gold was shown, and what came of it."""
-    turns = [ConversationTurn(*turn) for turn in gold.history]
-    manner = AskOptions(record_prompts=True, history=turns)
-    answer = await base.ask(gold.asked or gold.question, recipe=recipe, mode=mode, manner=manner)
-    refused = answer.verdict == "refused"
-    short = RecipeOutput(answer=answer.answer, short=answer.candidate, refused=refused)
-    right = bool(exact_match(short.named_answer(), gold.names)) if gold.short else refused
-    return {
-        "recipe": recipe,
-        "mode": mode,
-        "question": gold.asked or gold.question,
-        "answerable": bool(gold.short),
-        "right": right,
-        "shown": shows_gold(answer, gold),
-        "refused": refused,
-        "error": answer.model_error,
-        "gold": gold.short,
-        "answer": answer.answer,
-        "missing": answer.missing,
-    }
-
-
-def shows_gold(answer: Answer, gold: Gold) -> bool:
-    """Whether the prompt of the last call showed all of the gold."""
-    texts = [m.content for p in answer.prompts[-1:] for m in p.messages[1:]]
-    rows = [_split_row(line)[1] for text in texts for line in _unfold(text)]
-    return not gold.lacking([(0, row) for row in rows])
-
-
-def count(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Count what was right, shown, and lost though shown."""
-    asked = [row for row in rows if row["answerable"]]
-    rest = [row for row in rows if not row["answerable"]]
-    return {
-        "em": round(sum(row["right"] for row in asked) / max(1, len(asked)), 3),
-        "shown": sum(row["shown"] for row in asked),
-        "lost though shown": sum(row["shown"] and not row["right"] for row in asked),
-        "refused rightly": f"{sum(row['refused'] for row in rest)}/{len(rest)}",
-        "errors": sum(bool(row["error"]) for row in rows),
-    }
-
-
-async def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Measure every recipe in every mode on a copy of the knowledge base."""
-    golds = load_golds(given.data, given.limit)
-    chat = ScriptedChat(PerfectModel(golds))
-    pin_mode(chat.name, "json")
-    figures: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "kb"
-        shutil.copytree(given.kb, copy)
-        models = ModelSettings(model="perfect", window=given.window)
-        settings = load_settings().model_copy(update={"kb": copy, "models": models})
-        base = await KnowledgeBase.open(settings)
-        base.models = Models(models, base.store, chats=dict.fromkeys(ROLES, chat))
-        for recipe in given.recipes.split(","):
-            for mode in given.modes.split(","):
-                rows = [await ask_one(base, recipe, gold, mode) for gold in golds]
-                chat.requests.clear()
-                figures[f"{recipe} {mode}"] = found = count(rows)
-                print(f"{recipe:18}{mode:8}{found}", flush=True)
-                if given.out:
-                    with given.out.open("a", encoding="utf-8") as file:
-                        file.writelines(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)
-        await base.close()
-    return figures
-
-
-def main() -> None:
-    """Parse the options and print one row for each recipe and mode."""
-    parser = argparse.ArgumentParser(prog="bench.perfect_model")
-    parser.add_argument("--data", type=Path, required=True, help="a dataset folder")
-    parser.add_argument("--kb", type=Path, required=True)
-    parser.add_argument("--recipes", default=RECIPES)
-    parser.add_argument("--modes", default="open,reject")
-    parser.add_argument("--limit", type=int, default=25)
-    parser.add_argument("--window", type=int, help="the model's context window")
-    parser.add_argument("--out", type=Path, help="one JSON line per question, recipe and mode")
-    given = parser.parse_args()
-    require_path(given.data, "--data")
-    require_path(given.kb, "--kb")
-    print_result("perfect_model", asyncio.run(measure(given)), {"questions": given.limit})
-
-
-if __name__ == "__main__":
-    main()

@@ -1,31 +1,30 @@
 """On the GPU machine: an OpenAI-compatible chat endpoint over the fast decoder.
 
-    PYTHONPATH=src:DIR python3 -m bench.gpu.serve DIR/hf [--port 8089] [--rows 480] [--room 4096] \
-        [--record FILE]
-
-`--record` appends every request and its reply to a file, from which `python -m bench.gpu.replay`
-answers later, without a GPU.
+    PYTHONPATH=src:DIR python3 -m bench.gpu.serve DIR/hf [--port 8089] [--rows 320] [--room 8192]
 
 Continuous batching: requests join the running batch every few tokens and leave it when done;
-decoding is greedy. `response_format` is accepted and ignored, as many servers do.
+decoding is greedy. Nothing makes a reply fit a schema or be a call, so `tools` and `json_schema`
+are refused with status 400: a client then says in words what it wants. `json_object` is accepted.
 """
 
 import argparse
 import asyncio
+import json
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from bench.gpu.replay import append_exchange
 from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.learn.policy import load_model
 
 TOKENS_PER_ROUND = 16  # tokens generated between changes of the batch
 DEFAULT_MAX_TOKENS = 512  # tokens of a reply when the request sets no limit
+PROGRESS_SECONDS = 30
 
 
 @dataclass
@@ -138,10 +137,11 @@ def _set_reply(job: ChatJob, text: str) -> None:
 class ChatServer:
     """Feeds the batch from a queue."""
 
-    def __init__(self, batch: DecoderBatch, record: Path | None = None) -> None:
+    def __init__(self, batch: DecoderBatch) -> None:
         """Start with an empty queue."""
-        self.batch, self.record = batch, record
+        self.batch = batch
         self.queue: asyncio.Queue[ChatJob] = asyncio.Queue()
+        self.done, self.read, self.written = 0, 0, 0
 
     async def run(self) -> None:
         """Run forever: waiting jobs join while there are free rows."""
@@ -164,6 +164,8 @@ class ChatServer:
     async def handle_chat(self, request: web.Request) -> web.Response:
         """Handle a chat completion request."""
         body = await request.json()
+        if refused := find_unsupported(body):
+            return _refuse(f"{refused} is not supported")
         ids = self.batch.tokenizer.apply_chat_template(
             body["messages"], tokenize=True, add_generation_prompt=True, return_dict=False
         )
@@ -172,16 +174,24 @@ class ChatServer:
         )
         if len(ids) + 1 >= self.batch.room:
             said = f"the prompt has {len(ids)} tokens, of a context length of {self.batch.room}"
-            fault = {"message": said, "code": "context_length_exceeded"}
-            return web.json_response({"error": fault}, status=400)
+            return _refuse(said, "context_length_exceeded")
         stops = body.get("stop") or []
         done = asyncio.get_running_loop().create_future()
         stops = [stops] if isinstance(stops, str) else list(stops)
         await self.queue.put(ChatJob(list(ids), most, stops, done))
         reply = await done
-        if self.record is not None:
-            append_exchange(self.record, body, reply)
+        self.done += 1
+        self.read += reply["usage"]["prompt_tokens"]
+        self.written += reply["usage"]["completion_tokens"]
         return web.json_response(reply)
+
+    async def print_progress(self) -> None:
+        """Print what was done so far, now and then."""
+        while True:
+            await asyncio.sleep(PROGRESS_SECONDS)
+            counts = {"done": self.done, "read": self.read, "written": self.written}
+            running = {"running": len(self.batch.jobs), "waiting": self.queue.qsize()}
+            print(json.dumps({"time": round(time.time()), **counts, **running}), flush=True)
 
     async def handle_models(self, _: web.Request) -> web.Response:
         """List the served model with its context window."""
@@ -197,9 +207,22 @@ class ChatServer:
         async def start(application: web.Application) -> None:
             application["batch"] = asyncio.create_task(self.run())
             application["batch"].add_done_callback(_exit_on_failure)
+            application["progress"] = asyncio.create_task(self.print_progress())
 
         made.on_startup.append(start)
         return made
+
+
+def find_unsupported(body: Mapping[str, Any]) -> str:
+    """Return what a request asks for that only a constrained decoder could give, "" if nothing."""
+    if body.get("tools"):
+        return "`tools`"
+    shape = (body.get("response_format") or {}).get("type", "text")
+    return "" if shape in ("text", "json_object") else f"the response format `{shape}`"
+
+
+def _refuse(said: str, code: str = "unsupported") -> web.Response:
+    return web.json_response({"error": {"message": said, "code": code}}, status=400)
 
 
 def _exit_on_failure(running: asyncio.Task[None]) -> None:
@@ -214,16 +237,13 @@ def main() -> None:
     ask = argparse.ArgumentParser()
     ask.add_argument("model", type=Path)
     ask.add_argument("--port", type=int, default=8089)
-    ask.add_argument("--rows", type=int, default=480)
-    ask.add_argument("--room", type=int, default=4096, help="tokens of prompt and reply together")
+    ask.add_argument("--rows", type=int, default=320)
+    ask.add_argument("--room", type=int, default=8192, help="tokens of prompt and reply together")
     ask.add_argument("--no-graphs", action="store_true")
-    ask.add_argument("--record", type=Path, help="append requests and replies to this file")
     given = ask.parse_args()
     model, tokenizer = load_model(given.model)
     batch = DecoderBatch(model, tokenizer, given.rows, given.room, not given.no_graphs)
-    web.run_app(
-        ChatServer(batch, given.record).build_app(), host="127.0.0.1", port=given.port, print=None
-    )
+    web.run_app(ChatServer(batch).build_app(), host="127.0.0.1", port=given.port, print=None)
 
 
 if __name__ == "__main__":

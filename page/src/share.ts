@@ -89,14 +89,11 @@ export function checkAnswer(found: unknown): Answer | null {
 
 // By what the server says, in both languages it says it in.
 const REFUSALS: [RegExp, string][] = [
-  [/^the model gave no usable|^模型没有给出/, "Not answered: the model failed."],
-  [/^every retrieval failed|^所有检索都失败/, "Not answered: the search failed."],
-  [/has a confidence of .+, below |的置信度为.+低于/s, "Not answered: it is not sure enough."],
-  [/^no language model is configured|^no model is set for|^没有(?:配置语言|为 'answer' 配置)模型/, "Not answered: no model is set up for it."],
-  [/^the model does not know|^模型不知道/, "Not answered: the model does not know it."],
-  [/^this recipe reads no documents|^该方案不读取/, "Not answered: this recipe reads no documents."],
+  [/^no answer is certain enough|^没有足够确定/, "Not answered: it is not sure enough."],
+  [/^no language model is configured/, "Not answered: no model is set up for it."],
+  [/^this recipe reads no documents/, "Not answered: this recipe reads no documents."],
   [/^there are no documents|^没有可供作答/, "Not answered: there are no documents yet."],
-  [/^this is small talk|^the question does not say|^这是闲聊|^问题没有说明/, "Not answered: it is not clear what is asked."],
+  [/^this is small talk/, "Not answered: it is not clear what is asked."],
 ];
 export const NOT_SAID = "Not answered: the documents do not say it.";
 /** The heading of a refusal, by its reason. */
@@ -105,10 +102,10 @@ export function headRefusal({ missing, complete }: Answer): string {
   return REFUSALS.find(([pattern]) => pattern.test(missing))?.[1] ?? NOT_SAID;
 }
 
-const ENDED = /^incomplete: (.+?); this is the best answer so far(?:; (.*))?$/s;
+const ENDED = /^(?:(.*); )?given without the model: (.+)$/s;
 /** Why an answer is not complete, and what else its note says. */
 export function partNote({ complete, note }: Answer): { ended: string; rest: string } {
-  const [, ended = "", rest = ""] = ENDED.exec(note) ?? [];
+  const [, rest = "", ended = ""] = ENDED.exec(note) ?? [];
   return complete || !ended ? { ended: "", rest: note } : { ended, rest };
 }
 

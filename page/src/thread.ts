@@ -144,9 +144,9 @@ export function listNames(question: string): string[] {
   return [...new Set(names.map((name) => name.replace(/['’]s$|[.'’-]+$/, "")).filter(Boolean))];
 }
 
-/** While the agent works: the sub-questions as far as each takes up what the one before it found. */
+/** While the agent works: the sub-queries as far as each takes up what the one before it found. */
 export function followSteps(question: string, steps: ShownStep[]): Thread | null {
-  const hops = steps.filter((one) => one.step.endsWith("-question") && one.input);
+  const hops = steps.filter((one) => one.step.startsWith("sub-query ") && one.input);
   const nodes: ThreadNode[] = [{ name: listNames(question).join(" · ") || "?", known: false }];
   const edges: ThreadEdge[] = [];
   let found = listNames(question);

@@ -110,10 +110,10 @@ describe("events", () => {
   });
   it("build a turn", () => {
     const send = (one: Turn, name: string, data: unknown) => applyEvent(one, { name, id: "", data: JSON.stringify(data) });
-    let now = send(turn, "step-started", { step: "retrieve", input: "q", depth: 0 });
+    let now = send(turn, "step-started", { step: "search", input: "q", depth: 0 });
     expect(now.steps[0]!.open).toBe(true);
-    now = send(now, "step", { step: "retrieve", output: "2 passages", seconds: 1, depth: 0 });
-    expect(now.steps).toEqual([{ step: "retrieve", input: "q", output: "2 passages", seconds: 1, depth: 0, open: false }]);
+    now = send(now, "step", { step: "search", output: "2 passages", seconds: 1, depth: 0 });
+    expect(now.steps).toEqual([{ step: "search", input: "q", output: "2 passages", seconds: 1, depth: 0, open: false }]);
     now = send(send(now, "token", { text: "Hal" }), "token", { text: "low" });
     expect(now.text).toBe("Hallow");
     const anew = send(send(now, "token", { text: "\n", restart: true }), "token", { text: "Vessen" });
@@ -124,10 +124,10 @@ describe("events", () => {
   it("tell sub-questions that are read at once apart", () => {
     const send = (one: Turn, name: string, data: unknown) => applyEvent(one, { name, id: "", data: JSON.stringify(data) });
     let now = turn;
-    for (const input of ["one?", "two?"]) now = send(now, "step-started", { step: "sub-question", input, depth: 0 });
-    for (const input of ["one?", "two?"]) now = send(now, "step-started", { step: "retrieve", input, depth: 1 });
-    now = send(now, "step", { step: "sub-question", input: "two?", output: "2", depth: 0 });
-    now = send(now, "step", { step: "sub-question", input: "one?", output: "1", depth: 0 });
+    for (const input of ["one?", "two?"]) now = send(now, "step-started", { step: "sub-query 1", input, depth: 0 });
+    for (const input of ["one?", "two?"]) now = send(now, "step-started", { step: "search", input, depth: 1 });
+    now = send(now, "step", { step: "sub-query 1", input: "two?", output: "2", depth: 0 });
+    now = send(now, "step", { step: "sub-query 1", input: "one?", output: "1", depth: 0 });
     expect(nest(now.steps).map(({ step, below }) => [step.input, step.output, below.map((one) => one.step.input)])).toEqual([
       ["one?", "1", ["one?"]],
       ["two?", "2", ["two?"]],
@@ -150,7 +150,7 @@ describe("the thread", () => {
     expect(findThread("", { ...answer, facts: [], paths: [path] }, [])!.nodes.map((one) => one.name)).toEqual(["A", "B"]);
   });
   it("follows sub-questions while the agent works", () => {
-    const steps = [{ step: "sub-question", input: "Who?", depth: 0, open: true }];
+    const steps = [{ step: "sub-query 1", input: "Who?", depth: 0, open: true }];
     expect(findThread("who?", null, steps)!.nodes.map((one) => one.name)).toEqual(["?", "…"]);
   });
   it("ends at the answer, by the shortest way", () => {
@@ -187,7 +187,7 @@ describe("the thread", () => {
     expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "Vik"]);
   });
   it("follows only sub-questions that take up what was found", () => {
-    const hop = (input: string, output?: string) => ({ step: "sub-question", input, output, depth: 0, open: !output });
+    const hop = (input: string, output?: string) => ({ step: "sub-query 1", input, output, depth: 0, open: !output });
     const steps = [hop("Who built the Halcyon?", "Ingrid Solheim"), hop("How high is Mount Vik?", "900 m"), hop("Where was Ingrid Solheim born?")];
     const found = findThread("Where was the builder of the Halcyon born?", null, steps)!;
     expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "…"]);
@@ -199,19 +199,19 @@ describe("the thread", () => {
       { entities: ["Halcyon", "Ingrid Solheim", "Vik"], facts: [said("Ingrid Solheim commanded the Halcyon."), said("She was born in Vik.")] },
       { entities: ["Bremen", "Halcyon", "1962"], facts: [said("The Halcyon was built in Bremen in 1962.")] },
     ];
-    const steps = [{ step: "retrieve", input: "Who led the Halcyon?", output: "5 passages", walked, depth: 0, open: false }];
+    const steps = [{ step: "search", input: "Who led the Halcyon?", output: "5 passages", walked, depth: 0, open: false }];
     const names = (text: string) => findThread("Where was the commander of the Halcyon born?", null, steps, text)!.nodes.map((one) => one.name);
     expect(names("")).toEqual(["Halcyon", "Ingrid Solheim"]);
     expect(names("She came from Vik")).toEqual(["Halcyon", "Ingrid Solheim", "Vik"]);
     expect(names("It was built in Bremen")).toEqual(["Halcyon", "Bremen"]);
-    const later = [...steps, { step: "retrieve", input: "Who was born in Vik?", depth: 0, open: true }];
+    const later = [...steps, { step: "search", input: "Who was born in Vik?", depth: 0, open: true }];
     expect(findThread("Where was the commander of the Halcyon born?", null, later)!.nodes.at(-1)!.name).toBe("Vik");
     expect(findThread("", null, [{ ...steps[0]!, walked: [] }])).toBeNull();
   });
   it("lists what a run of one question reads, as it is no path", () => {
     const steps = [
-      { step: "retrieve", input: "q", output: "5 passages", docs: ["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"], depth: 0, open: false },
-      { step: "write", input: "q", depth: 0, open: true },
+      { step: "search", input: "q", output: "5 passages", docs: ["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"], depth: 0, open: false },
+      { step: "answer", input: "q", depth: 0, open: true },
     ];
     expect(findThread("Who commanded the Halcyon?", null, steps)).toBeNull();
     expect(listRead([...steps, ...steps])).toEqual(["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"]);
@@ -266,20 +266,20 @@ describe("sharing", () => {
   });
   it("heads a refusal by its reason", () => {
     const heads = [
-      "the model gave no usable answer",
-      "模型没有给出可用的回答",
-      "“Oslo” has a confidence of 0.12, below 0.50",
-      "the documents do not mention Lisbon",
+      "no language model is configured",
+      "没有足够确定的答案",
+      "no answer is certain enough",
+      "the documents do not say",
     ].map((missing) => headRefusal({ ...answer, verdict: "refused", missing }));
     expect(heads).toEqual([
-      "Not answered: the model failed.",
-      "Not answered: the model failed.",
+      "Not answered: no model is set up for it.",
+      "Not answered: it is not sure enough.",
       "Not answered: it is not sure enough.",
       "Not answered: the documents do not say it.",
     ]);
     expect(headRefusal({ ...answer, missing: "x", complete: false })).toContain("ended before");
     expect(heads.every((text) => text in zh)).toBe(true);
-    expect(explainRefusal({ ...answer, missing: "the model gave no usable answer" })).toBe("Why: the model gave no usable answer");
+    expect(explainRefusal({ ...answer, missing: "no answer is certain enough" })).toBe("Why: no answer is certain enough");
   });
   it("names the page of the quote", () => {
     expect(formatSource({ ...answer.citations[0]!, page: 3 })).toBe("bridge.md · Page 3");
@@ -287,7 +287,7 @@ describe("sharing", () => {
   });
   it("does not say the short answer twice", () => {
     expect(partRepeated("Best candidate: X\nmore", "X")).toEqual({ marks: [], rest: "more" });
-    expect(partRepeated("Best-supported candidate: 李明 [1][2]\n“引文” [1]", "李明")).toEqual({ marks: [1, 2], rest: "“引文” [1]" });
+    expect(partRepeated("最佳候选：李明 [1][2]\n“引文” [1]", "李明")).toEqual({ marks: [1, 2], rest: "“引文” [1]" });
     expect(partRepeated("X", "X").rest).toBe("X");
     expect(partRepeated("X [3].", "X")).toEqual({ marks: [3], rest: "" });
     expect(partRepeated("Nobody knows X", "Y").rest).toBe("Nobody knows X");
@@ -330,8 +330,8 @@ describe("figures", () => {
     expect(measureSupport(answer)).toEqual({ cited: 2, all: 2, sure: null });
     expect(measureSupport(other)).toEqual({ cited: 2, all: 3, sure: 0.4 });
     expect(measureSupport({ ...answer, answer: "“It is.” [1] (Is it? It is)\n“So.” [2]" })).toMatchObject({ cited: 2, all: 2 });
-    expect(measureSupport({ ...answer, answer: "It is. [1] It was. (not supported by the evidence)" })).toMatchObject({ cited: 1, all: 2 });
-    expect(measureSupport({ ...answer, answer: "它在此。[1]\n它曾在此。（证据未能支持）" })).toMatchObject({ cited: 1, all: 2 });
+    expect(measureSupport({ ...answer, answer: "It is. [1] It was. (not found in the documents)" })).toMatchObject({ cited: 1, all: 2 });
+    expect(measureSupport({ ...answer, answer: "它在此。[1]\n它曾在此。（文档中未找到）" })).toMatchObject({ cited: 1, all: 2 });
     expect(findBest([answer, other])).toEqual({ support: 1, sure: 0.4 });
   });
   it("say why a build took more calls than estimated", () => {
@@ -372,9 +372,9 @@ it("every text has a Chinese one, with the same values", () => {
 describe("what the server says", () => {
   const catalogue = new Catalogue(messages);
   it("is translated with its values, and in parts", () => {
-    expect(catalogue.translate("the documents do not mention Lisbon")).toBe("文档没有提到 Lisbon");
-    expect(catalogue.translate("no language model is configured: this is quoted evidence, not a composed answer; fell back: no plan")).toBe(
-      "没有配置语言模型：以下为引用的证据，并非撰写的回答；改用其他方法：没有计划",
+    expect(catalogue.translate("not all of it is in the documents: Lisbon")).toBe("文档中没有其全部内容：Lisbon");
+    expect(catalogue.translate("fell back to the dual level: nothing was found; the quotes do not say all of this")).toBe(
+      "改用双层检索：没有找到内容；引文未说明其全部内容",
     );
     expect(catalogue.translate("8 passages: Marrow Bridge; nothing")).toBe("8 个段落：Marrow Bridge; nothing");
     expect(new Catalogue(steps).translate("#2 compare")).toBe("第 2 步：比较");
@@ -392,7 +392,7 @@ describe("what the server says", () => {
 describe("the reasoning", () => {
   const step = (output: string) => ({ step: "read", output, depth: 0, open: false });
   it("says how each step ended", () => {
-    const ends = ["Hallowmere", "unknown (the model answered '')", 'failed: no tree', '{"sufficient":false,"missing":"x"}', ""];
+    const ends = ["Hallowmere", "nothing new", 'failed: no tree', '{"sufficient":false,"missing":"x"}', ""];
     expect(ends.map((text) => judgeStep(step(text)))).toEqual(["found", "nothing", "failed", "refused", null]);
     expect(judgeStep({ ...step("Hallowmere"), open: true })).toBeNull();
   });

@@ -52,9 +52,9 @@ describe("reading", () => {
 
 describe("an answer that is not complete", () => {
   it("says the reason that the server gives", () => {
-    const note = "incomplete: no calls were left for Who?; Where?; this is the best answer so far; fell back: x";
-    expect(partNote({ ...answer, complete: false, note })).toEqual({ ended: "no calls were left for Who?; Where?", rest: "fell back: x" });
-    expect(partNote({ ...answer, complete: false, note: "incomplete: the model failed; this is the best answer so far" })).toEqual({ ended: "the model failed", rest: "" });
+    const note = "fell back: x; given without the model: the budget of 3 calls is spent";
+    expect(partNote({ ...answer, complete: false, note })).toEqual({ ended: "the budget of 3 calls is spent", rest: "fell back: x" });
+    expect(partNote({ ...answer, complete: false, note: "given without the model: it broke" })).toEqual({ ended: "it broke", rest: "" });
     expect(partNote({ ...answer, note: "fell back: x" })).toEqual({ ended: "", rest: "fell back: x" });
   });
 });

@@ -153,3 +153,12 @@ def test_chunk_settings_of_the_user_come_before_an_evaluations_recipe(
     words = ("eval", str(house / "data"), "--recipe", "graph-r1", "--json")
     [problem] = json.loads(clew(*words, cwd=tmp_path))["problems"]
     assert "have 100 tokens, by sentences; graph-r1: made for 1,200 tokens" in problem
+
+
+def test_a_parameter_is_changed_for_one_search(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("The mill stands in Osmund.\n", encoding="utf-8")
+    clew("add", "a.md", cwd=tmp_path)
+    how = ("search", "mill", "--recipe", "bm25", "--json", "--set")
+    found = json.loads(clew(*how, "Lexical.top_k=1", cwd=tmp_path))
+    assert found["recipe"] == "bm25-with-top_k-1" and found["chunks"]
+    assert "no such parameter" in clew(*how, "nothing=1", cwd=tmp_path, code=1)

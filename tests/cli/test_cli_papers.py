@@ -113,14 +113,11 @@ _GRAPH_SETS = ("webqsp", "cwq", "grailqa", "webquestions")
 _MARKS = {"comprehensiveness": 1, "diversity": 2, "empowerment": 0, "overall": 1}
 _WRITTEN = {
     "enough": True,
-    "sentences": [{"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2, 3, 4]}],
+    "answer": "Ilse Brandvik was born in Hallowmere [1][2][3][4].",
     "short": "Hallowmere",
 }
 _REPLIES = {
-    "answer": _WRITTEN,
-    "conclude": _WRITTEN,
-    "know": {"answer": "In Hallowmere.", "short": "Hallowmere"},
-    "read": {"quote": "", "source": 1, "answer": "Hallowmere"},
+    **dict.fromkeys(("answer", "answer_or_search", "react", "reduce_points"), _WRITTEN),
     "reflect": {"action": "answer", "text": "Hallowmere"},
     "graph_r1": "<think>known</think><answer>Hallowmere</answer>",
     "judge_correct": {"correct": True},

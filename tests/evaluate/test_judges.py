@@ -194,9 +194,8 @@ async def test_end_to_end_with_a_model_that_answers_and_judges(valley: Knowledge
             return '{"correct": true, "reason": "same"}'
         if "Answer to mark" in asked:
             return "no marks today"
-        sentence = {"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2]}
-        said = {"enough": True, "sentences": [sentence], "short": "Hallowmere", "missing": ""}
-        return json.dumps(said)
+        said = "Ilse Brandvik was born in Hallowmere [1]."
+        return json.dumps({"enough": True, "answer": said, "short": "Hallowmere"})
 
     questions = [Question("q", "Where was Ilse Brandvik born?", ("Hallowmere",), ("ilse",))]
     async with StubEndpoint(reply=reply) as stub:

@@ -56,7 +56,7 @@ def opened_browser(*more: str) -> Iterator[Any]:
 @contextmanager
 def writing_model(pace: float) -> Iterator[ModelSettings]:
     """The settings of a model that writes an answer piece by piece."""
-    reply = json.dumps({"sentences": [{"text": one, "sources": [1]} for one in SENTENCES]})
+    reply = json.dumps({"enough": True, "answer": " ".join(f"{one} [1]" for one in SENTENCES)})
     stub = StubEndpoint(lambda _: reply, pace=pace)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

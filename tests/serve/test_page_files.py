@@ -11,6 +11,7 @@ from bench.architecture import parse
 from serving import fill, make_key, make_server, running
 
 from clew.agents.messages import OWN_MARKS
+from clew.agents.tools import TOOLS
 from clew.ingest.files import READERS
 from clew.recipes.configure import add_own_recipes
 from clew.recipes.registry import describe_recipes
@@ -27,13 +28,10 @@ NAMED = (
 SOURCES = PAGE.parent / "src" / "clew"
 # Messages that the code puts together from words that stand apart.
 COMPOSED = {
+    "expand semantic channel",
+    "expand relational channel",
     "semantic channel",
-    "semantic-question",
-    "relational-question",
     "chunks={a} entities={b} facts={c} paths={d} communities={e}",
-    "breadth wanted",
-    "breadth not",
-    "the model found no answer",
     "the budget of {n} calls is spent",
     "the budget of {n} tokens is spent",
 }
@@ -71,9 +69,10 @@ def test_the_messages_that_the_page_translates_are_still_said() -> None:
 def test_every_step_of_an_agent_has_a_name_in_chinese() -> None:
     listed = (PAGE / "src" / "zh-messages.ts").read_text(encoding="utf-8")
     trees = (parse(one)[0] for one in SOURCES.rglob("agents/**/*.py"))
-    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
-    first = (one.args[0] for one in calls if ast.unparse(one.func).endswith("ctx.step"))
-    names = {one.value for one in first if isinstance(one, ast.Constant)}
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    first = [one.args[0] for one in calls if ast.unparse(one.func).endswith("ctx.step")]
+    first += [key.value for one in calls for key in one.keywords if key.arg == "step"]
+    names = {one.value for one in first if isinstance(one, ast.Constant)} | set(TOOLS)
     assert len(names) > 10
     assert [name for name in names if f'["{name}", ' not in listed] == []
 

@@ -28,13 +28,8 @@ export function markEvidence(columns: (string[] | null)[], at: number): Map<stri
 }
 const docsOf = (answer: Answer | null): string[] | null =>
   answer && [...new Set([...answer.citations.map((one) => one.doc), ...answer.chunks.map((one) => one.doc)])].slice(0, 10);
-// What the server writes behind a sentence, as in `clew.agents.core.messages`; a test compares both.
-export const OWN_MARKS = [
-  "(not supported by the evidence)",
-  "（证据未能支持）",
-  "(from the model's own knowledge, not from the documents)",
-  "（出自模型自身的知识，并非来自文档）",
-];
+// What the server writes behind a sentence, as in `clew.agents.messages`; a test compares both.
+export const OWN_MARKS = ["(not found in the documents)", "（文档中未找到）"];
 /** How many sentences of an answer cite something, of how many, and how sure it is. */
 export function measureSupport(answer: Answer): { cited: number; all: number; sure: number | null } {
   if (answer.verdict === "refused") return { cited: 0, all: 0, sure: answer.confidence ?? null };

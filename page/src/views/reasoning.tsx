@@ -24,9 +24,9 @@ export function nest(steps: ShownStep[]): Branch[] {
 
 export type Verdict = "found" | "nothing" | "refused" | "failed";
 const VERDICTS: [RegExp, Verdict][] = [
-  [/^(failed|no usable reply|no model|no choice)\b/, "failed"],
-  [/^(refused|dropped)\b|"(?:sufficient|enough)":\s*false|"verdict":\s*"(?:no|reject)/i, "refused"],
-  [/^(unknown|nothing|no plan|nothing to ask|none of them)\b/, "nothing"],
+  [/^(failed|unusable reply)\b/, "failed"],
+  [/^refused\b|"(?:sufficient|enough)":\s*false|"verdict":\s*"(?:no|reject)/i, "refused"],
+  [/^nothing\b/, "nothing"],
 ];
 /** How a step ended, by what it says. */
 export function judgeStep(step: ShownStep): Verdict | null {

@@ -143,9 +143,9 @@ async def _find_table(ctx: Context, sql_name: str) -> StoredTable | None:
     """Find a table by its name in SQL, which begins with that of its file."""
     if ctx.sources is None:
         return None
-    known: list[str] = ctx.view.memo.get("document names", [])
+    known: list[str] = ctx.view.memo.get("names of sources", [])
     if not known:
-        known = ctx.view.memo["document names"] = sorted(await ctx.sources(None))
+        known = ctx.view.memo["names of sources"] = sorted(await ctx.sources(None))
     wanted = sql_name.casefold()
     likely = [name for name in known if wanted.startswith(_slug(name))]
     for table in await load_tables(ctx, likely[:_MAX_DOCUMENTS]):

@@ -26,7 +26,7 @@ from clew.retrieve.lookup import NearFacts
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
-from clew.types import Evidence, Finding, Found, Hit, Passage, Path, Route
+from clew.types import Evidence, Finding, Found, Hit, Kind, Passage, Path, Route
 
 _MAX_PASSAGES = 50
 _MAX_HINTS = 3
@@ -62,8 +62,13 @@ class Toolbox:
         return self.top_k or self.ctx.layout.max_passages
 
     def specs(self, names: Sequence[str] = ()) -> tuple[ToolSpec, ...]:
-        """Describe these tools, by default all, as a model is told of them."""
-        return tuple(describe_tool(TOOLS[name]) for name in names or TOOLS)
+        """Describe these tools, by default all that find something here, for a model."""
+        view = self.ctx.view
+        return tuple(
+            describe_tool(TOOLS[name])
+            for name in names or TOOLS
+            if name not in _NEEDS or view.count(_NEEDS[name])
+        )
 
     async def search(
         self, query: str, *, most: int | None = None, select: Step | None = None
@@ -280,6 +285,16 @@ TOOLS: dict[str, Tool] = {
     tool.__name__: tool
     for tool in (search, facts, entity, neighbours, paths, communities, read, sql, calculate)
 }
+
+
+_NEEDS: Mapping[str, Kind] = {
+    "facts": "fact",
+    "entity": "entity",
+    "neighbours": "fact",
+    "paths": "fact",
+    "communities": "community",
+}
+"""What a knowledge base must have for a tool to be offered."""
 
 
 @cache

@@ -106,7 +106,7 @@ COMMANDS_BY_MODULE = {
     },
 }
 FIRST_COMMANDS = ("add", "ask", "search", "show", "status")
-# As in `clew.recipes.registry.STARTERS`, which takes a second to import.
+# Some of those that `clew recipes` lists, whose import takes a second.
 FIRST_RECIPES = (
     "clew",
     "hybrid",

@@ -20,6 +20,10 @@ from clew.llm.roles import with_named_model
 QuestionArgument = Annotated[str, typer.Argument(help="A question in plain words.")]
 RecipeOption = Annotated[str | None, typer.Option(help="The recipe; `clew recipes` lists them.")]
 TopKOption = Annotated[int, typer.Option("-k", help="Maximum number of passages.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a parameter of the recipe: field=value; repeatable."),
+]
 TraceOption = Annotated[bool, typer.Option("--trace", help="Show the trace of all steps.")]
 
 
@@ -36,8 +40,11 @@ async def search(
     recipe: RecipeOption = None,
     k: TopKOption = 5,
     trace: TraceOption = False,
+    changes: SetOption = None,
 ) -> None:
     """Find evidence for a question; needs no model."""
+    if changes:
+        ctx, [recipe] = ctx.with_parameters([recipe or ctx.settings.recipe], changes)
     async with ctx.open_nonempty_kb(embed=recipe != "bm25") as base:
         with show_waiting(ctx.json) as hear:
             found = await tell_waits(hear, base.search(to_valid_text(question), recipe=recipe, k=k))
@@ -82,11 +89,14 @@ async def ask(
     max_money: Annotated[
         float | None, typer.Option(min=0, help="Limit of cost, by the prices in clew.toml.")
     ] = None,
+    changes: SetOption = None,
 ) -> None:
     """Answer a question from the knowledge base, every sentence cited."""
     if confidence is not None and mode != "reject":
         note = f"--confidence {confidence:g} has no effect without --mode reject"
         err.print(note, style="yellow", markup=False)
+    if changes:
+        ctx, [recipe] = ctx.with_parameters([recipe or ctx.settings.recipe], changes)
     limits = UsageLimits(max_calls, max_tokens, max_seconds, max_money)
     args = AskArgs(recipe, mode, k, trace, stream, limits, evidence, show_prompt, confidence)
     ctx = _with_model(ctx, model)

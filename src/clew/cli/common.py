@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -167,6 +167,26 @@ class CommandContext:
         from clew.recipes.configure import add_own_recipes
 
         return add_own_recipes(self.settings.recipes, self.settings.file)
+
+    def with_parameters(
+        self, names: Sequence[str], changes: Sequence[str]
+    ) -> tuple["CommandContext", list[str]]:
+        """Return a context that has these recipes with `--set field=value`, and their names."""
+        if not changes:
+            return self, list(names)
+        from clew.recipes.configure import read_change
+        from clew.recipes.registry import resolve_recipe
+
+        own, named = dict(self.settings.recipes), list[str]()
+        for name in names:
+            recipe = resolve_recipe(name, self.recipes)
+            pairs = [read_change(recipe, one) for one in changes]
+            told = "-".join(f"{place.rpartition('.')[2]}-{value}" for place, value in pairs)
+            called = re.sub(r"[^\w.-]+", "-", f"{name}-with-{told}")[:80]
+            own[called] = {"base": name, "set": dict(pairs)}
+            named.append(called)
+        settings = self.settings.model_copy(update={"recipes": own})
+        return replace(self, settings=settings), named
 
     def settings_at(self, folder: KbLocation) -> Settings:
         """Return the settings with another knowledge base."""

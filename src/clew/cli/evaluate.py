@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from clew.cli.ask import SetOption
 from clew.cli.common import CommandContext, command, err, fail, format_table, out
 from clew.cli.progress import show_progress
 from clew.errors import ConfigError
@@ -67,9 +68,11 @@ async def evaluate(
     link: LinkOption = False,
     fresh: FreshOption = False,
     grow: GrowOption = False,
+    changes: SetOption = None,
 ) -> None:
     """Evaluate recipes on a dataset folder; builds the knowledge base if it does not exist."""
-    grid = build_grid(split_names(recipe), GridAxes([mode]), answers=answers, recipes=ctx.recipes)
+    ctx, names = ctx.with_parameters(split_names(recipe), changes or ())
+    grid = build_grid(names, GridAxes([mode]), answers=answers, recipes=ctx.recipes)
     wanted = MeasureOptions(
         *(grid, parse_metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh),
         grow=grow,

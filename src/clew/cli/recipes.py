@@ -10,11 +10,10 @@ from clew.cli.common import CommandContext, command, out
 from clew.errors import ConfigError
 from clew.recipes.describe import describe_recipe_needs, find_chunk_source
 from clew.recipes.registry import (
-    BUILT_IN_NAMES,
-    STARTERS,
     RecipeSet,
     describe_agent_needs,
     describe_recipes,
+    list_heads,
     resolve_recipe,
     tabulate_recipe,
 )
@@ -34,14 +33,12 @@ async def recipes(
     steps: Annotated[
         bool, typer.Option("--steps", help="List all steps, joins and agents with parameters.")
     ] = False,
-    every: Annotated[
-        bool, typer.Option("--all", help="List every recipe, not only those to start with.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="List the variants, too.")] = False,
     toml: Annotated[
         bool, typer.Option("--toml", help="Print the recipe as a table of clew.toml.")
     ] = False,
 ) -> None:
-    """List recipes to start with (--all: every one), or show the steps of one."""
+    """List recipes by group (--all: their variants, too), or show the steps of one."""
     known = ctx.recipes
     if (steps and (toml or name)) or (toml and name is None):
         raise ConfigError("use `clew recipes --steps` alone, and --toml with the name of a recipe")
@@ -49,9 +46,8 @@ async def recipes(
         rows = list_steps()
         ctx.show(rows, lambda: _print_steps(rows))
     elif name is None:
-        listed = describe_recipes(known)
-        own = {*STARTERS, *(known.retrievers.keys() | known.agents.keys()) - BUILT_IN_NAMES}
-        shown = [row for row in listed if every or row["name"] in own]
+        listed, heads = describe_recipes(known), set(list_heads(known))
+        shown = [row for row in listed if every or row["name"] in heads]
         ctx.show(listed, lambda: _print_recipes(shown, len(listed)))
     elif toml:
         text = format_recipe(name, f"my-{name.replace('+', '-')}", known)
@@ -61,23 +57,28 @@ async def recipes(
         ctx.show(rows, lambda: _print_recipe(name, rows, known))
 
 
+_GROUP_TITLES = {
+    "house": "House: the best of all put together",
+    "baselines": "Baselines",
+    "agents": "Agents: NAME, or NAME+RETRIEVER; a model plans, searches and answers",
+    "papers": "Papers' retrievers: `clew search --recipe NAME`; asked, a model answers once",
+    "own": "Your own",
+}
+
+
 def _print_recipes(listed: list[dict[str, str]], many: int) -> None:
-    for kind, head in (
-        ("retriever", "Retrievers: `clew search --recipe NAME`, and `clew ask`"),
-        (
-            "agent",
-            "Agents: `clew ask --recipe NAME`, or NAME+RETRIEVER; "
-            "without a model they use rules and quote passages",
-        ),
-    ):
-        out.print(head, style="bold", highlight=False)
-        rows = [{k: v for k, v in row.items() if k != "kind"} for row in listed]
-        chosen = [row for row, full in zip(rows, listed, strict=True) if full["kind"] == kind]
-        _print_table(("recipe", "what it does", "needs", "source"), chosen)
-        out.print()
+    for group, title in _GROUP_TITLES.items():
+        rows = {row["name"]: row for row in listed if row["group"] == group}
+        if rows:
+            out.print(title, style="bold", highlight=False)
+            columns = ("name", "about", "needs", "source")
+            chosen = [{one: row[one] for one in columns} for row in rows.values()]
+            _print_table(("recipe", "what it does", "needs", "source"), chosen)
+            out.print()
     if len(listed) < many:
-        out.print(f"`clew recipes --all` lists all {many}")
-    out.print("`clew recipes NAME` shows the steps of one, and the source of each parameter")
+        out.print(f"`clew recipes --all` lists all {many}, with their variants")
+    out.print("`clew recipes NAME` shows the steps of one, and the source of each parameter;")
+    out.print("`clew ask --recipe NAME --set field=value` changes a parameter", markup=False)
     out.print("`clew recipes NAME --toml` prints one to change, `--steps` lists all steps")
 
 

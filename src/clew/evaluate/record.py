@@ -31,6 +31,8 @@ class Record:
     answer: str = ""
     short: str = ""
     verdict: str = ""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """What the confidence of the answer was computed from."""
     evidence: tuple[Mapping[str, Any], ...] = ()
     trace: tuple[Mapping[str, Any], ...] = ()
     unscored: Mapping[str, str] = field(default_factory=dict)

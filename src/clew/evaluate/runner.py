@@ -222,6 +222,7 @@ class _QuestionRunner:
             outcome.answer,
             outcome.short,
             result.verdict if isinstance(result, Answer) else "",
+            dict(result.signals) if isinstance(result, Answer) else {},
             trim_passages(outcome.passages),
             trim_trace(result.trace),
             scored.unscored,

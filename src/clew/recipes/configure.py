@@ -5,6 +5,7 @@ has, and `set` changes single parameters. Every error is one sentence that begin
 """
 
 import re
+import tomllib
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -15,7 +16,13 @@ from clew.layout import MIN_TOKENS, Layout
 from clew.llm.trained_model import NO_KB_RECIPE
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.recipes.describe import CONFIGURED, find_chunk_source
-from clew.recipes.parameters import check_keys, read_fields, read_value, vary_parameter
+from clew.recipes.parameters import (
+    check_keys,
+    list_places,
+    read_fields,
+    read_value,
+    vary_parameter,
+)
 from clew.recipes.registry import BUILT_IN, RECIPES, RecipeSet, ResolvedRecipe, resolve_recipe
 from clew.recipes.steps import type_hints
 from clew.retrieve.step import Chain
@@ -130,6 +137,28 @@ class _Builder:
             found = resolve_recipe(name, self.recipes)
         agent = read_fields(type(found.agent), parameters, key, found.agent)
         return replace(found, agent=agent)
+
+
+def read_change(recipe: ResolvedRecipe, text: str) -> tuple[str, Any]:
+    """Read `field=value` or `Step.field=value` as the place of a parameter and its value.
+
+    A bare field is the agent's, or else that of the first step that has one of this name.
+    """
+    place, equals, given = (part.strip() for part in text.partition("="))
+    if not equals or not place:
+        raise ConfigError(f"--set {text}: write it as field=value, e.g. top_k=10")
+    try:
+        value = tomllib.loads(f"value = {given}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = given
+    if "." not in place:
+        places = list_places((recipe.agent, recipe.retrieve))
+        own = [one for one in places if one.rpartition(".")[2] == place]
+        if not own:
+            hint = suggest(place, [one.rpartition(".")[2] for one in places])
+            raise ConfigError(f"--set {text}: the recipe has no such parameter{hint}")
+        place = own[0]
+    return place, value
 
 
 def _check_name(name: Any, where: str) -> str:

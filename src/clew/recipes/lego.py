@@ -176,7 +176,11 @@ GRAG_M = _build_chain(
     "paths of lego-12 with the report on the community of the question's entity",
     "B.10",
 )
+_LEGO = _build_chain(
+    "lego", (*_SBE, *_osar("eem")), "paths through a graph, as lego-12: change its parts", "Table 1"
+)
 LEGO_RECIPES: tuple[Chain, ...] = (
+    _LEGO,
     *(
         _build_chain(f"lego-{n}", (*extract, *find), f"paths through a graph: {name}", "Table 1")
         for n, (name, extract, find) in enumerate(_TABLE, start=1)

@@ -180,16 +180,13 @@ _READERS: dict[Any, Callable[[Any, str, Any], Any]] = {
 
 # -- changing one parameter
 
-_RENAMED_CLASSES = {"Steps": "RulePlanner", "Bare": "ClosedBook"}  # class names of version 0.1
-
 
 def vary_parameter(recipe: Any, place: str, value: Any, key: str = "") -> Any:
     """Return the recipe with one field changed: `Walk.hops` is `hops` of every step `Walk`."""
     owner, _, name = place.rpartition(".")
-    owner = _RENAMED_CLASSES.get(owner, owner)
     changed, times = _replace_field(recipe, (owner, name, key or place), value)
     if not times:
-        hint = suggest(place, _list_places(recipe))
+        hint = suggest(place, list_places(recipe))
         hint = hint or "; `clew recipes NAME` lists steps and parameters"
         what = f"{key}: no such parameter" if key else f"no parameter {place!r}"
         raise ConfigError(what + hint)
@@ -223,13 +220,14 @@ def _replace_field(value: Any, place: tuple[str, str, str], new: Any) -> tuple[A
     return (replace(value, **changes) if changes else value), times
 
 
-def _list_places(value: Any) -> list[str]:
+def list_places(value: Any) -> list[str]:
+    """Return the places of all parameters of a recipe, as `Walk.hops`."""
     if isinstance(value, tuple):
-        return [place for part in value for place in _list_places(part)]
+        return [place for part in value for place in list_places(part)]
     if not is_dataclass(value) or isinstance(value, type):
         return []
     places = [f"{type(value).__name__}.{one.name}" for one in fields(value)]
-    return places + [p for one in fields(value) for p in _list_places(getattr(value, one.name))]
+    return places + [p for one in fields(value) for p in list_places(getattr(value, one.name))]
 
 
 # -- writing

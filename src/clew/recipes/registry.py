@@ -18,6 +18,7 @@ from clew.recipes.describe import (
     tabulate_layout,
     tabulate_steps,
 )
+from clew.recipes.groups import GROUPS, find_group, find_head
 from clew.recipes.lego import LEGO_RECIPES
 from clew.recipes.papers import (
     BM25,
@@ -55,9 +56,6 @@ RECIPES: dict[str, Chain] = {
         *LEGO_RECIPES,
     )
 }
-
-STARTERS = ("clew", "hybrid", "bm25", "hipporag2", "lightrag", "graphsearch", "youtu", "rograg")
-"""The recipes that a first look needs; `clew recipes` lists these, with --all every one."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +148,19 @@ def describe_agent_needs(name: str, recipes: RecipeSet = BUILT_IN) -> str:
     return needs if needs.endswith(OPTIONAL_MODEL) else f"{needs}; {OPTIONAL_MODEL}"
 
 
+def find_variant(name: str) -> str:
+    """Return the recipe of which one is a variant, or ""; the user's own are none."""
+    head = find_head(name) if name in BUILT_IN_NAMES else name
+    return head if head != name else ""
+
+
+def list_heads(recipes: RecipeSet) -> list[str]:
+    """Return the names that menus show: by group, and the user's own behind them."""
+    known = dict.fromkeys([*recipes.agents, *recipes.retrievers])
+    heads = [name for names in GROUPS.values() for name in names if name in known]
+    return [*heads, *(name for name in known if name not in BUILT_IN_NAMES)]
+
+
 def describe_recipes(recipes: RecipeSet) -> list[dict[str, str]]:
     """Return every retriever and agent with what it needs and where it comes from."""
     return [
@@ -161,6 +172,8 @@ def describe_recipes(recipes: RecipeSet) -> list[dict[str, str]]:
             if isinstance(r, Chain)
             else describe_agent_needs(r.name, recipes),
             "source": r.source,
+            "group": find_group(r.name) if r.name in BUILT_IN_NAMES else "own",
+            "variant_of": find_variant(r.name),
         }
         for kind, some in (("retriever", recipes.retrievers), ("agent", recipes.agents))
         for r in some.values()

@@ -88,10 +88,13 @@ def find_model(server: Server, key: Key, name: str) -> ChatModel:
 
 
 def list_models(server: Server, key: Key) -> list[str]:
-    """Return the models a key may use: every recipe of every workspace, the default first."""
-    default = server.settings.recipe
-    known = server.recipes
-    recipes = dict.fromkeys([default, *known.retrievers, *known.agents])
+    """Return the models a key may use, the default first: of each workspace the recipes' heads.
+
+    Their variants are models as well, and are not listed.
+    """
+    from clew.recipes.registry import list_heads
+
+    recipes = dict.fromkeys([server.settings.recipe, *list_heads(server.recipes)])
     return [
         f"{workspace}/{recipe}"
         for workspace in server.folders.names()

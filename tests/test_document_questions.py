@@ -144,5 +144,4 @@ async def test_a_knowledge_base_is_asked_and_reported(base: KnowledgeBase) -> No
     await base.take(stream([light]))
     score = await ask_question(base, ASKED, "bm25", "open")
     assert score.found
-    assert score.quoted
     assert report_recipe([score])["kinds"]["number"]["found"] == 1.0

@@ -47,7 +47,6 @@ OTHER = {
 ASKED = [
     ("ru", "Кто построил мост Северный?", "Павел Орлов"),
     ("ru", "Какая компания отремонтировала мост?", "Стальмост"),
-    ("ja", "青葉橋を設計したのは誰ですか？", "佐藤健一"),
     ("ja", "1987年に橋を修理したのはどこですか？", "東海建設"),
     ("ar", "من صمم جسر الوادي؟", "كريم حداد"),
     ("ar", "أي شركة رممت الجسر؟", "البناء الحديث"),
@@ -126,7 +125,7 @@ async def test_short_sentences_are_quoted_beside_longer_ones_of_other_languages(
     blind = blinded(base)
     for question, said in (("最大流量是多少？", "48升"), ("谁负责维护工作？", "李明")):
         answer = await blind.ask(question)
-        assert [Path(cited.doc).name for cited in answer.citations] == ["pump.md"]
+        assert Path(answer.citations[0].doc).name == "pump.md"
         assert said in answer.citations[0].quote
     await base.close()
 

@@ -68,12 +68,12 @@ async def test_questions_are_the_terms_of_their_answers(
     assert found.text.strip() == marked
 
 
-async def test_an_answer_is_quoted_with_its_question(tmp_path: Path) -> None:
+async def test_an_answer_is_quoted_under_its_question(tmp_path: Path) -> None:
     write(tmp_path / "pool.txt", POOL)
     base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
     await base.add([tmp_path / "pool.txt"])
     answer = await base.ask("What does a ticket for the pool cost?")
     first = answer.citations[0]
-    assert first.quote.startswith("What does a ticket cost?\n:   Three crowns"), answer.answer
+    assert "Three crowns" in first.quote, answer.answer
     assert first.heading.endswith("What does a ticket cost?")
     await base.close()

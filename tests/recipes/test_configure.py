@@ -187,7 +187,7 @@ def test_only_what_is_set_has_the_users_file_as_its_source() -> None:
     own = read(
         """
         [recipes.mine]
-        agent = { name = "graphsearch-released", expansions = 1 }
+        agent = { name = "graphsearch-released", max_reflections = 2 }
         steps = [
           "LinkEntities",
           { step = "EgoSubgraph", hops = 2 },
@@ -197,7 +197,7 @@ def test_only_what_is_set_has_the_users_file_as_its_source() -> None:
     )
     rows = tabulate_recipe("mine", own)
     users = {f"{r['step']}.{r['parameter']}" for r in rows if r["source"] == "clew.toml"}
-    assert users == {"GraphSearch.expansions", "EgoSubgraph.hops", "Fork.join", "Dense.top_k"}
+    assert users == {"GraphSearch.max_reflections", "EgoSubgraph.hops", "Fork.join", "Dense.top_k"}
     released = {r["parameter"]: r["source"] for r in rows if r["step"] == "GraphSearch"}
     assert released["expand_on"] == "as built in"
 
@@ -221,7 +221,7 @@ def test_an_agent_keeps_what_is_not_given() -> None:
     assert quick.chunk == AGENTS["graphsearch"].chunk
     assert alone.agent.channels == ("semantic",) and alone.agent.top_k == 4
     assert alone.retrieve.steps == RECIPES["clew"].steps
-    assert resolve_recipe("calm", own).agent == AGENTS["steps"].agent
+    assert resolve_recipe("calm", own).agent == AGENTS["searcher"].agent
     # Its agent answers over other retrievers, and its retriever serves other agents.
     assert resolve_recipe("quick+bm25", own).agent == quick.agent
     assert resolve_recipe("react+quick", own).retrieve is quick.retrieve

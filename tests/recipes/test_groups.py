@@ -5,10 +5,10 @@ import pytest
 from clew.errors import ConfigError
 from clew.recipes.agents import AGENTS
 from clew.recipes.configure import read_change
-from clew.recipes.groups import GROUPS
 from clew.recipes.registry import (
     BUILT_IN,
     BUILT_IN_NAMES,
+    GROUPS,
     RECIPES,
     describe_recipes,
     find_variant,

@@ -1,17 +1,12 @@
 """Retrieval along trees: down to members, up to communities, over reports and summaries."""
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from clew.config import ROLES, ModelSettings, Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.llm.chat import Request
-from clew.models import Models
 from clew.recipes.describe import required_trees
 from clew.recipes.papers import TREE_RECIPES
 from clew.recipes.registry import RECIPES
@@ -22,7 +17,6 @@ from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.lookup import Dense
 from clew.retrieve.rank import ANSWER_MARK
 from clew.retrieve.step import Chain
-from clew.testing.fakes import ScriptedChat
 from clew.types import Evidence, Found, Hit, Path
 from conftest import VALLEY, OpenFilled, document, stream
 
@@ -164,76 +158,3 @@ async def test_without_a_model_the_reports_are_quoted(wooded: KnowledgeBase) -> 
     assert all(citation.quote in answer.answer for citation in answer.citations)
     empty = await wooded.ask("zzz qqq", recipe="msgraphrag-global", mode="reject")
     assert empty.verdict == "refused"
-
-
-async def asked(base: KnowledgeBase, reply: Any, mode: Any = "open") -> Any:
-    models = ModelSettings(model="m")
-    with_model = KnowledgeBase(base.store, Settings(kb=base.settings.kb, models=models), base.embed)
-    chats = dict.fromkeys(ROLES, ScriptedChat(reply))
-    with_model.models = Models(models, base.store, chats=chats)
-    return await with_model.ask(ASKED, recipe="msgraphrag-global", mode=mode)
-
-
-def reader(said: Sequence[dict[str, Any]], joined: Any) -> Any:
-    def reply(request: Request) -> str:
-        shown = request.messages[-1].content
-        if "[[points" in shown or "cannot be used" in shown:
-            return joined if isinstance(joined, str) else json.dumps(joined)
-        helps = "Brandvik" in shown
-        return json.dumps({"points": said if helps else []})
-
-    return reply
-
-
-POINT = {"text": "Marrow Bridge was designed by Ilse Brandvik.", "score": 90, "reports": [1, 2, 3]}
-JOINED = {
-    "enough": True,
-    "sentences": [{"text": "Ilse Brandvik designed Marrow Bridge.", "points": [1]}],
-    "missing": "",
-}
-
-
-async def test_points_are_put_together_and_cited(wooded: KnowledgeBase) -> None:
-    answer = await asked(wooded, reader([POINT], JOINED))
-    assert answer.answer.startswith("Ilse Brandvik designed Marrow Bridge. [1]")
-    assert answer.citations[0].doc == "bridge"
-    assert [step.step for step in answer.trace] == [*("retrieve", "map", "reduce", "confidence")]
-
-
-async def test_a_last_reader_that_makes_no_sense_leaves_the_points(wooded: KnowledgeBase) -> None:
-    answer = await asked(wooded, reader([POINT], "no idea"))
-    assert "designed by Ilse Brandvik" in answer.answer
-    assert answer.citations
-
-
-@pytest.mark.parametrize(
-    "point", [POINT | {"score": 0}, POINT | {"reports": [77]}, POINT | {"text": " "}]
-)
-async def test_points_that_help_nobody_are_left_out(
-    wooded: KnowledgeBase, point: dict[str, Any]
-) -> None:
-    answer = await asked(wooded, reader([point], JOINED))
-    assert answer.verdict == "refused"
-
-
-async def test_what_no_document_says_is_marked_or_refused(wooded: KnowledgeBase) -> None:
-    wrong = JOINED | {"sentences": [{"text": "Dragons guard every valley.", "points": [1]}]}
-    open_answer = await asked(wooded, reader([POINT], wrong))
-    assert "not supported" in open_answer.answer
-    assert (await asked(wooded, reader([POINT], wrong), "reject")).verdict == "refused"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Ilse Brandvik never designed Marrow Bridge.",
-        "Ilse Brandvik designed Marrow Bridge in 1999.",
-        "Ilse Brandvik designed Marrow Bridge and was a murderer in Paris.",
-    ],
-)
-async def test_a_summing_up_names_only_what_its_places_name(
-    wooded: KnowledgeBase, text: str
-) -> None:
-    wrong = JOINED | {"sentences": [{"text": text, "points": [1]}]}
-    assert "[1]" not in (await asked(wooded, reader([POINT], wrong))).answer
-    assert (await asked(wooded, reader([POINT], wrong), "reject")).verdict == "refused"

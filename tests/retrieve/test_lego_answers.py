@@ -30,9 +30,9 @@ def one_actor(items: dict[int, str]) -> list[int]:
     return actors(items)[-1:]
 
 
-def first_half(items: dict[int, str]) -> list[int]:
-    """Choose the first half."""
-    return list(items)[: (len(items) + 1) // 2]
+def last_half(items: dict[int, str]) -> list[int]:
+    """Choose the last half."""
+    return list(items)[len(items) // 2 :]
 
 
 def first_end(paths: list[str]) -> str:
@@ -113,11 +113,11 @@ ROWS: Sequence[tuple[str, str, Choose, Read]] = [
     ("lego-14", "lego-14-llms-r", actors, first_end),
     ("lego-14", "lego-14-llms-es", actors, hops),
     ("lego-15", "lego-15-eems-s", one_actor, number),
-    ("lego-13", "lego-13-eems-r", actors, first_end),
-    ("lego-13", "lego-13-m-llms", first_half, number),
+    ("lego-13", "lego-13-eems-r", actors, number),
+    ("lego-13", "lego-13-m-llms", last_half, first_end),
     # Which part of the graph is searched.
     ("lego-12", "lego-partition", actors, first_end),
-    ("lego-12", "lego-ego", actors, hops),
+    ("lego-12", "lego-ego", actors, number),
     ("lego-12", "grag-m", actors, topics),
 ]
 

@@ -32,7 +32,7 @@ QUESTIONS = (
     "When did the Deepwell mine close?",
     "Who is the Corriden Medal named after?",
 )
-RECIPES = ("clew", "steps+bm25", "hipporag2")
+RECIPES = ("clew", "searcher+bm25", "hipporag2")
 UNPLACED = dict.fromkeys(("line", "end_line", "file_start", "file_end"))
 
 

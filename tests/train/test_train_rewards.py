@@ -4,7 +4,7 @@ import pytest
 
 from clew.agents.graph_r1_protocol import GraphR1Action
 from clew.train.core.environment import Episode
-from clew.train.rewards import Outcome, answer_reward, exact_answer_reward, format_reward
+from clew.train.rewards import Outcome, answer_reward, format_reward
 
 QUERY = GraphR1Action("query", "q", "t", well_formed=True)
 LOOSE = GraphR1Action("query", "q", "t", well_formed=False)
@@ -39,8 +39,6 @@ def test_the_reward_is_form_then_answer(moves, form, overall):
 def test_the_gold_that_fits_best_counts():
     episode = Episode("q?", (QUERY, _answer("the trinidad!")), done=True)
     assert answer_reward(episode, GOLDS) == 1.0
-    assert exact_answer_reward(episode, GOLDS) == 1.0
-    assert exact_answer_reward(episode, ("Tobago",)) == 0.0
 
 
 def test_r1_earns_its_form_in_one_step():

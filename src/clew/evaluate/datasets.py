@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.text.options import format_options
 
 Row = Mapping[str, Any]
+
+
+def format_options(question: str, options: Mapping[str, str]) -> str:
+    """Return the question followed by its options, one per line."""
+    return "\n".join([question, *(f"{letter}. {text}" for letter, text in options.items())])
 
 
 def read_text_list(row: Row, name: str) -> tuple[str, ...]:

@@ -25,11 +25,6 @@ def answer_reward(episode: Episode, golds: Sequence[str], *, score: Score = f1) 
     return score(episode.answer, golds) if episode.answer else 0.0
 
 
-def exact_answer_reward(episode: Episode, golds: Sequence[str]) -> float:
-    """Return 1 if the final answer exactly matches a gold answer, else 0."""
-    return answer_reward(episode, golds, score=exact_match)
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Outcome reward: −1 + format + [format = 1] · answer (eq. 15)."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.agents.cite import measure_support
-from clew.agents.messages import strip_marks
+from clew.agents.messages import OWN_MARKS, strip_marks
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
@@ -24,6 +24,8 @@ class AnswerClaim:
 def split_claims(answer: str) -> list[AnswerClaim]:
     """Split an answer into sentences; numbers behind a sentence's stop are its own."""
     found: list[AnswerClaim] = []
+    for mark in OWN_MARKS:  # it stands behind a sentence, and hides its end from the splitter
+        answer = answer.replace(mark, "\n")
     for start, end in sentence_spans(answer):
         piece = answer[start:end]
         lead = re.match(r"(?:\s*\[\d+\])+", piece)

@@ -111,8 +111,8 @@ def test_help_shows_what_a_beginner_needs(tmp_path: Path) -> None:
 
 
 def test_the_rest_of_the_recipes_is_listed_on_demand(tmp_path: Path) -> None:
-    assert "lego-12" not in clew("recipes", cwd=tmp_path)
-    assert "lego-12" in clew("recipes", "--all", cwd=tmp_path)
+    assert "youtu-no-schema" not in clew("recipes", cwd=tmp_path)
+    assert "youtu-no-schema" in clew("recipes", "--all", cwd=tmp_path)
     assert len(json.loads(clew("recipes", "--json", cwd=tmp_path))) > 60
 
 

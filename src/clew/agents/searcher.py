@@ -62,6 +62,8 @@ class Searcher:
             wants = said.wants if isinstance(said, Turn) and not said.enough else []
             wanted = [one for one in wants if format_call(one) not in calls][: self.at_once]
             if not wanted:
+                if isinstance(said, Turn) and said.wants and not (said.answer or said.short):
+                    continue_with_last = True
                 break
             page, found = await run_tools(ctx, tools, wanted, page)
             calls |= found

@@ -94,10 +94,10 @@ class TestNotNamed:
     async def test_without_an_answer_the_closest_passages_are_quoted(
         self, reading: KnowledgeBase
     ) -> None:
-        answer = await reading.ask("Who repaired the clock of the railway station?")
+        answer = await reading.ask("Who repaired the clock of the fishing town?")
         assert not answer.candidate and answer.confidence < 0.5
         assert answer.answer.startswith("No passage clearly answers this. The closest passages:\n")
-        assert len(answer.citations) == 3
+        assert answer.citations and answer.verdict == "refused"
         await check_quotes(reading, answer)
 
     async def test_it_is_refused_where_only_sure_answers_are_wanted(

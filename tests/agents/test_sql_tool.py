@@ -45,8 +45,8 @@ async def test_rows_are_selected_and_cited(office: KnowledgeBase) -> None:
         "1 | Ribe | 1200",
     ]
     assert [one.text for one in told.sources] == [
-        "| Ribe | 1,200 | 1994 |",
         "| Tresk | 40 | 1988 |",
+        "| Ribe | 1,200 | 1994 |",
     ]
     for one in told.sources:
         assert one.doc == "docs/offices.md" and OFFICES[one.start : one.end] == one.text

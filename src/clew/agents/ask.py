@@ -32,7 +32,7 @@ from clew.text.origins import SAME, locate
 from clew.text.places import find_breadcrumbs, page_at
 from clew.text.structure import CRUMB_SEPARATOR
 from clew.tree.outline import NO_TREE
-from clew.types import Citation, Evidence, Passage
+from clew.types import Citation, Evidence, Finding, Passage
 
 AnswerStream = AsyncGenerator[Event | Answer]
 WITHOUT_MODEL = "given without the model"
@@ -142,12 +142,31 @@ async def _run(ctx: Context, asking: Asking) -> Answer:
     """Run the agent and judge its answer; without a model `Quick` takes its place."""
     if not ctx.has_model and isinstance(asking.agent, ClosedBook):
         return refuse(ctx, Evidence(), NO_MODEL)
+    tools = Toolbox(ctx, asking.retrieve, asking.top_k)
     agent: Agent = asking.agent if ctx.has_model else Quick()
-    answer = await agent(ctx, Toolbox(ctx, asking.retrieve, asking.top_k), asking.mode)
+    if ctx.hints and ctx.has_model:
+        tools = replace(tools, hint=await read_hint(ctx, tools))
+    answer = await agent(ctx, tools, asking.mode)
     if asking.verify and ctx.has_model and answer.citations:
         answer = await _verify(ctx, answer)
     judged = judge(answer, await load_model(ctx.key_values))
     return refuse_unsure(judged, asking.mode, asking.threshold)
+
+
+async def read_hint(ctx: Context, tools: Toolbox) -> Evidence:
+    """Return what is read without a model, as a finding for the model to weigh; or nothing."""
+    bare = replace(tools, ctx=replace(ctx, models=None), found=[])
+    read = await Quick()(bare.ctx, bare, "open")
+    if not read.candidate:
+        return Evidence()
+    chance = judge(read, await load_model(ctx.key_values)).confidence
+    cited = {one.chunk for one in read.citations}
+    sources = tuple(one for one in read.evidence.chunks if one.id in cited)
+    said = " ".join(" ".join(one.quote.split()) for one in read.citations)
+    text = f"a guess made without a language model, right with a chance of {chance:.0%}: "
+    return Evidence(
+        findings=(Finding(f"{text}“{read.candidate}”, from: {said}", "reader", sources),)
+    )
 
 
 async def _verify(ctx: Context, answer: Answer) -> Answer:

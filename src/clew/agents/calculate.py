@@ -3,6 +3,7 @@
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from statistics import fmean
@@ -11,6 +12,8 @@ from typing import Any
 from clew.errors import InputError
 
 _MAX_CHARS = 500
+_SIGNS = str.maketrans("−–×÷·", "--*/*")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _MAX_POWER = 1000
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -38,8 +41,9 @@ def compute(expression: str) -> str:
     """
     if len(expression) > _MAX_CHARS:
         raise InputError(f"the expression has more than {_MAX_CHARS} characters")
+    plain = _THOUSANDS.sub("", expression.strip().translate(_SIGNS))
     try:
-        value = _evaluate(ast.parse(expression.strip(), mode="eval").body)
+        value = _evaluate(ast.parse(plain, mode="eval").body)
         return _format(value)
     except InputError:
         raise

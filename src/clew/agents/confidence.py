@@ -67,7 +67,9 @@ def refuse_unsure(answer: Answer, mode: Mode, threshold: float) -> Answer:
 
     An answer that the model finds sufficient, all of whose sentences have a source, stays.
     """
-    says_it = answer.signals.get("enough", 0.0) >= 1 and answer.signals.get("located", 0.0) >= 1
+    signals = answer.signals
+    says_it = signals.get("enough", 0.0) >= 1 and signals.get("located", 0.0) >= 1
+    says_it = says_it and signals.get("verified", 1.0) > 0
     if mode == "open" or answer.verdict == "refused" or says_it:
         return answer
     if answer.confidence >= threshold:

@@ -9,12 +9,15 @@ NOT_FOUND_MARK = "(not found in the documents)"
 NO_DOCUMENTS = "there are no documents to answer from"
 NOT_SAID = "the documents do not say"
 UNSURE = "no answer is certain enough"
+PERHAPS = "Perhaps:"
+"""Stands before an answer that is named without much certainty."""
 CLOSEST = "No passage clearly answers this. The closest passages:"
 _CHINESE = {
     NOT_FOUND_MARK: "（文档中未找到）",
     NO_DOCUMENTS: "没有可供作答的文档",
     NOT_SAID: "文档没有说明",
     UNSURE: "没有足够确定的答案",
+    PERHAPS: "可能是：",
     CLOSEST: "没有段落明确回答这个问题。最接近的段落：",
     "Refused:": "无法回答：",
 }
@@ -32,9 +35,10 @@ def localise(question: str, message: str) -> str:
 
 def format_refusal(question: str, missing: str) -> str:
     """Say that a question is refused, and what was missing."""
-    reason = localise(question, missing.strip())
-    stop = "" if reason.endswith((".", "?", "!", "…", "。", "？", "！")) else "."
-    return f"{localise(question, 'Refused:')} {reason}{stop}"
+    reason = localise(question, missing.strip().rstrip(".。"))
+    chinese = prompt_language(question) == "zh"
+    stop = "" if reason.endswith(("?", "!", "…", "？", "！")) else "。" if chinese else "."
+    return f"{localise(question, 'Refused:')}{'' if chinese else ' '}{reason}{stop}"
 
 
 def strip_marks(text: str) -> str:

@@ -16,8 +16,8 @@ import numpy as np
 
 from clew.agents.base import Answer, Mode
 from clew.agents.cite import content_words
-from clew.agents.confidence import judge, load_model
-from clew.agents.messages import CLOSEST, UNSURE, localise
+from clew.agents.confidence import DEFAULT_THRESHOLD, judge, load_model
+from clew.agents.messages import CLOSEST, PERHAPS, UNSURE, localise
 from clew.agents.tools import Toolbox
 from clew.agents.writing import refuse
 from clew.context import Context
@@ -128,8 +128,10 @@ class Quick:
         if chains:
             answer = name_answer(ctx, chains[0], found)
             sure = judge(answer, await load_model(ctx.key_values)).confidence
-            if sure >= self.least:
+            if sure >= DEFAULT_THRESHOLD:
                 return answer
+            if sure >= self.least:
+                return replace(answer, answer=f"{localise(ctx.question, PERHAPS)} {answer.answer}")
         return quote_closest(ctx, found, mode)
 
     async def find_chains(self, ctx: Context, passages: Sequence[Passage]) -> list[Chain]:
@@ -397,7 +399,11 @@ def quote_closest(ctx: Context, found: Evidence, mode: Mode) -> Answer:
     refused = refuse(ctx, found, UNSURE)
     if mode == "reject":
         return refused
-    citations = tuple(best_sentence(ctx.question, one) for one in found.chunks[:_QUOTED])
+    near = (best_sentence(ctx.question, one) for one in found.chunks[:_QUOTED])
+    asked = content_words(ctx.question)
+    citations = tuple(one for one in near if asked & set(split_words(one.quote)))
+    if not citations:
+        return refused
     text = f"{localise(ctx.question, CLOSEST)}\n{format_quotes(citations)}"
     return replace(refused, answer=text, citations=citations)
 

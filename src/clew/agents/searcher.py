@@ -45,8 +45,9 @@ class Searcher:
         first = ToolCall(tool="search", arguments={"query": ctx.question})
         page, calls = await run_tools(ctx, tools, [first], EvidencePage())
         listener = AnswerListener(ctx)
-        for left in range(self.rounds, -1, -1):
-            said: Written = await ask_to_write(
+        left, said = self.rounds, Written()
+        while True:
+            said = await ask_to_write(
                 ctx,
                 SEARCH if left else LAST,
                 step="answer or search",
@@ -61,12 +62,11 @@ class Searcher:
             )
             wants = said.wants if isinstance(said, Turn) and not said.enough else []
             wanted = [one for one in wants if format_call(one) not in calls][: self.at_once]
-            if not wanted:
-                if isinstance(said, Turn) and said.wants and not (said.answer or said.short):
-                    continue_with_last = True
+            if not wanted and (said.answer or said.short or not left):
                 break
             page, found = await run_tools(ctx, tools, wanted, page)
             calls |= found
+            left = left - 1 if wanted else 0  # of a reply that says nothing the answer is asked for
         return finish(ctx, said, page, tools.evidence(), mode)
 
 
@@ -80,7 +80,7 @@ async def run_tools(
     found = await run_concurrently([tools.call(one.tool, one.arguments) for one in wanted])
     numbers: dict[str, str] = {}
     for one, evidence in zip(wanted, found, strict=True):
-        layout = None if one.tool == "search" and not evidence.findings else EVERYTHING
+        layout = None if one.tool == "search" else EVERYTHING
         shown = (await show_evidence(ctx, evidence, layout)).without_said(page)
         tables = await show_evidence(ctx, await describe_tables(ctx, evidence), EVERYTHING)
         page = page.merge(shown).merge(tables)

@@ -5,6 +5,7 @@ within HTML, DOCX and Markdown. A query runs over copies in memory, may only rea
 itself; its rows can be cited by the column `row`.
 """
 
+import asyncio
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +22,12 @@ ROW = "row"
 """The column of every table with the number of the row in its file."""
 _MAX_ROWS = 100  # of a result
 _MAX_SECONDS = 2.0
-_MAX_BYTES = 1_000_000  # of one value
+_MAX_BYTES = 100_000  # of one value
 _MAX_SHOWN_CHARS = 4000  # of a result
 _MAX_CITED = 20  # rows
 _MAX_DOCUMENTS = 8  # whose tables are described after one search
 _SAMPLE = 3  # values of a column in a description
-_STEPS = 10_000  # of SQLite's machine between two looks at the clock
+_STEPS = 1_000  # of SQLite's machine between two looks at the clock
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _PIPES = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r"[ \t:|-]+")
@@ -91,6 +92,13 @@ class StoredTable:
         heading = write_row_place(self.name, row.number)
         return Passage(*where, row.start, row.end, heading=heading)
 
+    def cite_all(self) -> Passage:
+        """Return the beginning of the table as a passage."""
+        start, end = self.rows[0].start, self.rows[-1].end
+        text = self.document.text[start : min(end, start + _MAX_SHOWN_CHARS)]
+        where = (f"{self.document.id}:{start}", self.file, self.document.title, 1.0, text)
+        return Passage(*where, start, start + len(text), heading=self.name)
+
 
 async def describe_tables(ctx: Context, evidence: Evidence) -> Evidence:
     """Describe the tables of the documents that were found, as findings; empty where none has."""
@@ -109,7 +117,7 @@ async def query_tables(ctx: Context, query: str) -> Evidence:
     known: dict[str, StoredTable] = {}
     while True:
         try:
-            columns, rows = run_query(query, list(known.values()))
+            columns, rows = await asyncio.to_thread(run_query, query, list(known.values()))
             break
         except sqlite3.Error as error:
             missing = _NO_TABLE.search(str(error))
@@ -253,12 +261,23 @@ def _show(value: Any) -> str:
 def _cited(
     columns: Sequence[str], rows: Sequence[tuple[Any, ...]], tables: Sequence[StoredTable]
 ) -> Iterator[Passage]:
-    """Yield the rows that a result names in a column `row`, or in a list of them."""
+    """Yield the rows that a result names in a column `row`, or in a list of them.
+
+    Of several tables it is the one that has another value of the result in that row. Where no row
+    is named, the tables that were asked are cited.
+    """
     at = next((n for n, c in enumerate(columns) if ROW in _SLUG.split(c.casefold())), None)
-    listed = " ".join(str(row[at]) for row in rows) if at is not None else ""
-    numbers = dict.fromkeys(int(one) for one in re.findall(r"\b\d+\b", listed))
-    found = [(t, r) for t in tables for r in t.rows if r.number in numbers] if numbers else []
-    if not found:  # a table of whose rows none is named: its beginning
-        found = [(table, row) for table in tables for row in table.rows[:1]]
-    for table, row in found[:_MAX_CITED]:
-        yield table.cite(row)
+    count = 0
+    for values in rows:
+        if at is None:
+            break
+        numbers = {int(one) for one in re.findall(r"\b\d+\b", str(values[at]))}
+        shown = {_show(value) for value in values}
+        for table in tables:
+            for row in table.rows:
+                named = row.number in numbers and count < _MAX_CITED
+                if named and (len(tables) == 1 or shown & set(row.cells.values())):
+                    count += 1
+                    yield table.cite(row)
+    if not count:
+        yield from (table.cite_all() for table in tables if table.rows)

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,6 @@ from clew.retrieve.step import Step
 from clew.types import Evidence, Finding, Found, Hit, Kind, Passage, Path, Route
 
 _MAX_PASSAGES = 50
-_MAX_HINTS = 3
-_MIN_HINT = 0.1  # chance of a hint
-_READ_FOR_HINTS = 8  # passages
 _MAX_ITEMS = 20  # facts, neighbours and paths of one call
 _MAX_NAMESAKES = 3  # entities of one name that are looked at
 _MAX_TRACE_CHARS = 160
@@ -51,6 +49,8 @@ class Toolbox:
     """Passages of a search; None: as many as the recipe's layout shows."""
     found: list[Evidence] = field(default_factory=list)
     """All that was found so far, in order."""
+    hint: Evidence = Evidence()
+    """What code read of the question, shown with what is searched for it."""
 
     def within(self, ctx: Context) -> "Toolbox":
         """Return the same tools with another context, such as that of a traced step."""
@@ -149,7 +149,7 @@ Tool = Callable[..., Awaitable[Evidence]]
 
 async def search(tools: Toolbox, query: str, k: int | None = None) -> Evidence:
     """Search the documents by a question or by keywords; returns the k best passages."""
-    return await find(tools, query, min(k or tools.passages, _MAX_PASSAGES))
+    return await find(tools, query, max(1, min(k or tools.passages, _MAX_PASSAGES)))
 
 
 async def find(tools: Toolbox, query: str, most: int, select: Step | None = None) -> Evidence:
@@ -161,30 +161,9 @@ async def find(tools: Toolbox, query: str, most: int, select: Step | None = None
     once = {hit.at: hit for hit in reversed(found.chunks)}
     chunks = tuple(hit for hit in found.chunks if once[hit.at] is hit)[:most]
     evidence = await fetch_evidence(ctx, replace(found, chunks=chunks), full=True)
-    return await add_hints(ctx, evidence) if ctx.hints else evidence
-
-
-async def add_hints(ctx: Context, evidence: Evidence) -> Evidence:
-    """Add what the span reader finds in the best passages; nothing where it cannot read."""
-    passages = evidence.chunks[:_READ_FOR_HINTS]
-    if ctx.reader is None or not passages or not ctx.reader.reads(ctx.question):
-        return evidence
-    titles = [one.title for one in passages]
-    spans = ctx.reader.read(
-        ctx.question, [one.text for one in passages], titles=titles, most=_MAX_HINTS
+    return (
+        replace(evidence, findings=tools.hint.findings) if query == tools.ctx.question else evidence
     )
-    findings = [
-        Finding(
-            f"a span reader's guess, right with a chance of {chance:.0%}: “{span.text}”, read in "
-            f"“{passages[span.passage].title or passages[span.passage].doc}”",
-            "reader",
-            (passages[span.passage],),
-            chance,
-        )
-        for span in spans
-        if (chance := float(1 / (1 + np.exp(-span.score)))) >= _MIN_HINT
-    ]
-    return replace(evidence, findings=(*evidence.findings, *findings))
 
 
 async def facts(tools: Toolbox, query: str, k: int = 10) -> Evidence:
@@ -192,7 +171,9 @@ async def facts(tools: Toolbox, query: str, k: int = 10) -> Evidence:
     ctx = tools.ctx.with_question(query)
     if not ctx.view.count("fact") or ctx.embed is None:
         return Evidence()
-    return await fetch_evidence(ctx, await NearFacts(top_k=min(k, _MAX_ITEMS))(ctx, Found()))
+    return await fetch_evidence(
+        ctx, await NearFacts(top_k=max(1, min(k, _MAX_ITEMS)))(ctx, Found())
+    )
 
 
 async def entity(tools: Toolbox, name: str) -> Evidence:
@@ -242,7 +223,7 @@ async def communities(tools: Toolbox, query: str, k: int = 5) -> Evidence:
     ctx = tools.ctx.with_question(query)
     if not ctx.view.count("community") or ctx.embed is None:
         return _explain("communities", "no topics were made yet; `clew tree --grow` makes them")
-    at, scores = ctx.nearest("community", await ctx.vector(), min(k, _MAX_ITEMS))
+    at, scores = ctx.nearest("community", await ctx.vector(), max(1, min(k, _MAX_ITEMS)))
     hits = tuple(Hit(int(a), float(s), "near") for a, s in zip(at, scores, strict=True))
     return await fetch_evidence(ctx, Found(communities=hits))
 
@@ -358,6 +339,10 @@ async def _find_document(ctx: Context, name: str) -> tuple[str, str]:
         known = await ctx.sources(
             [one.doc for one in (await fetch_evidence(ctx, Found(hits))).chunks]
         )
+    if not known:  # the end of a name, or a name without its folder and its kind
+        every = await ctx.sources(None)
+        near = [one for one in every if name in (PurePath(one).name, PurePath(one).stem)]
+        known = {one: every[one] for one in near[:1]} if len(near) == 1 else {}
     for found, source in known.items():
         return found, source.document
     raise InputError(f"there is no document {name!r}; search for it instead")

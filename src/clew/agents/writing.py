@@ -36,7 +36,6 @@ _MODE_RULES: dict[Mode, str] = {
         "set `enough` to false, leave `answer` empty and say in `missing` what is lacking."
     ),
 }
-_MARKUP = ("{", "[", "<", "```")  # begins what was meant as JSON or as a call, and is none
 
 
 class Written(BaseModel, title="Answer"):
@@ -111,15 +110,19 @@ async def write_answer(
 
 
 async def ask_to_write(ctx: Context, prompt: Prompt[Any], **how: Any) -> Any:
-    """Ask a prompt whose reply is `Written`, streaming; prose is taken as the answer it is."""
+    """Ask a prompt whose reply is `Written`, streaming.
+
+    Prose instead of that is the answer where every sentence of it stands in the evidence;
+    otherwise it is a ParseError.
+    """
     listener = how.pop("listener", None) or AnswerListener(ctx)
     try:
         return await ctx.ask(prompt, role="answer", wrap=listener.wrap, **how)
     except ParseError as error:
-        prose = strip_thinking(error.reply).strip()
-        if not prose or prose.startswith(_MARKUP):
-            raise
-        return prompt.out(enough=True, answer=prose)
+        page, prose = how.get("evidence"), strip_thinking(error.reply).strip()
+        if prose and isinstance(page, EvidencePage) and cite_text(ctx, prose, page).located == 1:
+            return prompt.out(enough=True, answer=prose)
+        raise
 
 
 def finish(

@@ -1,9 +1,20 @@
 """Repetition loops at the end of a reply, a common failure of small models."""
 
+import zlib
+
 WINDOW_CHARS = 4096
+_MIN_JUDGED = 2000  # bytes that tell a loop from a text that repeats some words
+_LOOP_RATIO = 6  # prose is compressed to a half or a third
 MIN_REPEATS = 4
 MIN_LOOP_CHARS = 200
 """Characters a loop must fill; anything shorter may be style."""
+
+
+def is_loop(text: str) -> bool:
+    """Whether a text ends in a loop, word for word or nearly so."""
+    tail = text[-WINDOW_CHARS:].encode()
+    near = len(tail) >= _MIN_JUDGED and len(tail) > _LOOP_RATIO * len(zlib.compress(tail))
+    return near or cut_loop(text) != text
 
 
 def cut_loop(text: str) -> str:

@@ -21,7 +21,7 @@ from clew.llm.chat import (
     TextCallback,
 )
 from clew.llm.json_repair import is_json
-from clew.llm.loops import cut_loop
+from clew.llm.loops import is_loop
 from clew.llm.openai_api import cut_to_tokens, estimate_prompt_tokens
 from clew.llm.parse import Out, example_json, json_schema, parse_answer
 from clew.llm.reply_limit import ReplyCut
@@ -31,6 +31,7 @@ from clew.types import Usage
 TOOL_MODES: tuple[OutputMode, ...] = ("tools", "tools_auto")
 JSON_MODES: tuple[OutputMode | None, ...] = ("schema", "tool", "json", None)
 QUOTED_REPLY_CHARS = 2000
+_LOOP_CHARS = 100  # of a loop: more of it would lead into it again
 
 FORMAT_INSTRUCTION = {
     "en": "Answer with JSON only, in exactly this shape:\n{shape}",
@@ -179,7 +180,7 @@ class StructuredRequest(Generic[Out]):
         if shape is not None and shape.offers_tools:  # the model may never have seen them
             instruction = f"{instruction}\n\n{self._describe_tools()}"
         messages = (*request.messages, Message("user", instruction))
-        quote = reply.text[:QUOTED_REPLY_CHARS]
+        quote = reply.text[: _LOOP_CHARS if is_loop(reply.text) else QUOTED_REPLY_CHARS]
         if self.limit is not None:
             quote = cut_to_tokens(quote, self.limit - estimate_prompt_tokens(messages) - 4)
         quoted = [Message("assistant", quote)] * bool(quote.strip())
@@ -216,11 +217,9 @@ class _Exchange(Generic[Out]):
     chat: Chat
     question: StructuredRequest[Out]
     spent: Usage = field(default_factory=Usage)
-    attempts: int = 0
 
     async def send(self, request: Request) -> Reply:
         """Send a request and add its usage."""
-        self.attempts += 1
         reply = await self.chat(request)
         self.spent += reply.usage
         return reply
@@ -265,11 +264,9 @@ class _Exchange(Generic[Out]):
         except ReplyCut:
             raise
         except ParseError as still:
-            advice = "raise max_tokens" if retried.finish == "length" else "try a larger model"
             failure = ParseError(
-                f"{self.chat.name} gave no usable answer to {self.question.name!r} in "
-                f"{self.attempts} attempts "
-                f"({still}; the reply begins {_excerpt(retried)}): {advice}."
+                f"{self.chat.name} gave no usable answer ({still}; the reply begins "
+                f"{_excerpt(retried)}); a larger model may do better."
             )
             # The first reply was not asked to be short.
             failure.reply = reply.text if len(reply.text) > len(retried.text) else retried.text
@@ -278,7 +275,7 @@ class _Exchange(Generic[Out]):
     def read(self, reply: Reply) -> StructuredAnswer[Out]:
         """Parse a reply; raise ReplyCut if it is cut and can be asked for with a higher limit."""
         cut = self.question.is_cut(reply)
-        if cut and not self.question.last and cut_loop(reply.text) == reply.text:
+        if cut and not self.question.last and not is_loop(reply.text):
             raise ReplyCut(f"the answer to {self.question.name!r} is cut off", self.spent)
         parsed = parse_answer(reply.text, self.question.out)
         return StructuredAnswer(parsed.value, self.spent, parsed.dropped, parsed.truncated or cut)

@@ -9,7 +9,7 @@ from clew.errors import StoreError, suggest
 from clew.index.view import View
 from clew.store.protocol import DocumentSource, Snapshot
 from clew.text.structure import is_heading_line
-from clew.text.tables import find_row, read_tables, split_place
+from clew.text.tables import find_file_name, find_row, read_tables, split_place
 from clew.text.unicode import split_words
 
 _DENIED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)
@@ -32,11 +32,14 @@ async def find_details(
     """Find the documents and entities called `name`."""
     view = View(now.arrays, {})
     documents = []
-    place = split_place(name) if name not in sources else None
-    if name in sources:
-        documents.append(await _describe_document(name, now, view, sources[name].document))
-    elif place is not None and place[0] in sources:
-        documents += await _describe_row(name, now, view, sources[place[0]].document)
+    stored = name if name in sources else find_file_name(name, sources)
+    place = None if stored else split_place(name)
+    if stored:
+        documents.append(await _describe_document(stored, now, view, sources[stored].document))
+    elif place is not None:
+        file = place[0] if place[0] in sources else find_file_name(place[0], sources)
+        if file:
+            documents += await _describe_row(name, now, view, sources[file].document)
     found = view.find_by_name_or_alias(name).tolist()
     if not documents and not found:
         known = await _load_names(now, view)

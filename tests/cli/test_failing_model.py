@@ -101,7 +101,7 @@ def test_a_conversation_goes_on_and_ends_with_exit_code_1(house: Path, stub: Stu
 def test_waiting_and_retries_are_lines(
     house: Path, stub: StubEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_LINE_INTERVAL", 0.1)
+    monkeypatch.setattr(progress, "LINE_INTERVAL", 0.1)
     stub.faults = lambda number: HANG if number else BUSY
     said = invoke("ask", QUESTION, cwd=house, code=1).stderr
     assert "overloaded" in said and "asked again in" in said

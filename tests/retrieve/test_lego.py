@@ -55,7 +55,7 @@ async def after(base: KnowledgeBase, question: str, *steps: Step) -> Found:
 
 
 def test_table_1_is_the_recipes() -> None:
-    assert NAMES == [*TABLE_1, *EXTRACTIONS, *OPTIONS, *SCORERS, "grag-m"]
+    assert NAMES == ["lego", *TABLE_1, *EXTRACTIONS, *OPTIONS, *SCORERS, "grag-m"]
     wanted = {
         "max_ent": {"1000"},
         "width": {"8"},

@@ -142,11 +142,13 @@ async def show(
 
 def _print_shown(found: NameDetails) -> None:
     for document in found.documents:
+        what = "row" if "document" in document else "document"
         out.print(
-            f"[bold]document[/bold] {escape(document['name'])}  "
+            f"[bold]{what}[/bold] {escape(document['name'])}  "
             f"{escape(document['title'])}  {document['characters']} characters, "
             f"{count_of(document['chunks'], 'chunk')}"
         )
+        out.print(f"  {escape(shorten(document['text'], _MAX_DESCRIPTION))}")
     for entity in found.entities:
         kind = f" ({entity['type']})" if entity["type"] else ""
         times = count_of(entity["support"], "chunk")

@@ -42,7 +42,7 @@ _UNITS = {  # by stage: singular, plural
     "grow": ("tree", "trees"),
     "describe": ("community", "communities"),
 }
-_LINE_INTERVAL = 10.0  # seconds between two lines of the same stage
+LINE_INTERVAL = 10.0  # seconds between two lines of the same stage
 
 
 def no_usage() -> Usage:
@@ -91,7 +91,7 @@ class UsageRate:
         if since.completion_tokens:
             rate = since.completion_tokens / max(now - self._began, 1e-9)
             shown.append(f"{_format_rate(rate)[:-2]} tokens/s")
-        if self._usage is not no_usage and now - self._changed > _LINE_INTERVAL:
+        if self._usage is not no_usage and now - self._changed > LINE_INTERVAL:
             shown.append(f"no reply for {now - self._changed:.0f} s")
         return ", ".join(shown)
 
@@ -102,7 +102,7 @@ def _run_regularly(work: Callable[[], None]) -> Iterator[None]:
     ended = threading.Event()
 
     def loop() -> None:
-        while not ended.wait(_LINE_INTERVAL):
+        while not ended.wait(LINE_INTERVAL):
             work()
 
     thread = threading.Thread(target=loop, name="progress", daemon=True)
@@ -271,7 +271,7 @@ class LineReport:
 
     def _report_at_interval(self, stage: str, done: int, total: int) -> None:
         now = self._clock()
-        if now - self._last[stage] < _LINE_INTERVAL:
+        if now - self._last[stage] < LINE_INTERVAL:
             return
         self._last[stage] = now
         since, first = self._began[stage]

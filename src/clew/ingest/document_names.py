@@ -22,6 +22,7 @@ from clew.ingest.files import (
 from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.ingest.site_lines import Site, leave_out_site_lines
 from clew.store.protocol import Store
+from clew.text.tables import find_file_name, split_place
 from clew.text.unicode import digest
 
 # Kinds of key-value entries; locations in both directions: a name may come to mean another file.
@@ -163,6 +164,14 @@ def _resolve_name(given: str, known: Collection[str], files: Collection[str]) ->
         if found:
             return found
     below = [name for name in known if name.startswith(f"{path}/")]
+    if not below and (stored := find_file_name(path, known)):
+        return [stored]
+    if (
+        not below
+        and (place := split_place(given))
+        and (place[0] in known or find_file_name(place[0], known))
+    ):
+        raise StoreError(f"{given!r} is a row, which goes with its file: `clew rm {place[0]}`")
     if not below:
         raise StoreError(f"no document named {given!r}; list them with `clew status --documents`")
     return below

@@ -266,7 +266,7 @@ class _Exchange(Generic[Out]):
         except ParseError as still:
             failure = ParseError(
                 f"{self.chat.name} gave no usable answer ({still}; the reply begins "
-                f"{_excerpt(retried)}); a larger model may do better."
+                f"{_excerpt(retried)}); try a larger model."
             )
             # The first reply was not asked to be short.
             failure.reply = reply.text if len(reply.text) > len(retried.text) else retried.text

@@ -150,6 +150,12 @@ def split_place(place: str) -> tuple[str, str, int] | None:
     return (found[1], found[2] or "", int(found[3])) if found else None
 
 
+def find_file_name(name: str, known: Iterable[str]) -> str:
+    """Return the stored name of a file given without its folder, if one alone is called so."""
+    found = [one for one in known if one.endswith(f"/{name}")]
+    return found[0] if len(found) == 1 else ""
+
+
 def find_row(tables: Sequence[Table], name: str, number: int) -> Span | None:
     """Return the span of a row by its table's name and its number."""
     for table in tables:

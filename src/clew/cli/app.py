@@ -255,6 +255,8 @@ def main() -> None:
         app()
     except ModuleNotFoundError as error:
         missing = explain_missing(error.name)
+        if missing and "mcp" in sys.argv[1:2]:
+            missing = explain_missing("mcp")  # its extra brings those of the server as well
         if not missing or "--debug" in sys.argv:
             raise
         typer.echo(f"error: {missing}", err=True)

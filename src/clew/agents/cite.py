@@ -153,7 +153,10 @@ def _best_span(sentence: str, passage: Passage) -> _Span:
     spans = sentence_spans(passage.text) or [(0, len(passage.text))]
     pairs = [(one[0], two[1]) for one, two in zip(spans, spans[1:], strict=False)]
     alone = [_measure(wanted, passage, *place) for place in spans]
-    best = max(alone, key=lambda span: span.share)
+    # Of equals the first is cited, but a heading only where there is nothing else.
+    best = max(
+        alone, key=lambda span: (span.share, passage.text[span.start : span.start + 1] != "#")
+    )
     double = max(
         (_measure(wanted, passage, *p) for p in pairs), key=lambda s: s.share, default=best
     )

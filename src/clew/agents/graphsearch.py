@@ -207,6 +207,8 @@ class History:
     channels: dict[ChannelName, list[Note]] = field(default_factory=dict)
     draft: Draft | None = None
     findings: list[str] = field(default_factory=list)
+    verdict: Verdict | None = None
+    """The verifier's last word, if it was asked."""
 
     @property
     def all(self) -> list[Note]:
@@ -259,7 +261,12 @@ class GraphSearch:
         await self._reflect(ctx, tools, run)
         # Contexts that were not refined are the evidence itself, which is shown.
         notes = run.notes(contexts=self.refine)
-        return await write_answer(ctx, tools, join_pages(run.all), mode, notes)
+        answer = await write_answer(ctx, tools, join_pages(run.all), mode, notes)
+        if run.verdict is None:
+            return answer
+        # The last verdict stands behind the answer: what was rejected is not sure.
+        accepted = float(run.verdict is Verdict.ACCEPT)
+        return replace(answer, signals={**answer.signals, "verified": accepted})
 
     async def _read_background(
         self, ctx: Context, tools: Toolbox, names: Sequence[ChannelName]
@@ -364,6 +371,7 @@ class GraphSearch:
             if said is _NOT_VERIFIED:
                 return
             run.findings.append(f"{said.verdict}: {said.missing}".strip(": "))
+            run.verdict = said.verdict
             last = turn == self.max_reflections
             if last or not self.expand or said.verdict is not self.expand_on:
                 return

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from clew.agents.evidence import EvidenceLine, EvidencePage
+from clew.agents.writing import UNKNOWN
 from clew.llm.fit_prompt import shorten_text
 from clew.llm.openai_api import estimate_tokens
 
@@ -102,7 +103,7 @@ def find_numbers(query: str) -> set[int]:
 
 def fill_placeholders(query: str, notes: Iterable[Note]) -> str:
     """Put the answers of notes in the place of `#1`, `#2`, ...; what has no answer stays."""
-    answers = {str(note.number): note.answer for note in notes}
+    answers = {str(note.number): note.answer for note in notes if note.answer != UNKNOWN}
     return _PLACEHOLDER.sub(lambda found: answers.get(found[1]) or found[0], query)
 
 

@@ -34,6 +34,8 @@ class Thought(BaseModel):
 
 
 REACT = Prompt("react", Turn, {"question", "log", "left", "rules"}, documents={"log"})
+LAST = Prompt("react", Written, {"question", "log", "left", "rules"}, documents={"log"})
+"""The last turn, in which there is nothing to do but to finish."""
 NEXT_THOUGHT = Prompt(
     "next_thought", Thought, {"question", "evidence", "thoughts"}, {"evidence", "thoughts"}
 )
@@ -52,10 +54,11 @@ class React:
         log: list[str] = []
         page = EvidencePage()
         listener = AnswerListener(ctx)
-        for left in range(self.turns, -1, -1):
-            said: Turn = await ask_to_write(
+        left, said = self.turns, Written()
+        while True:
+            said = await ask_to_write(
                 ctx,
-                REACT,
+                REACT if left else LAST,
                 step="think and act",
                 listener=listener,
                 tools=tools.specs(self.tools) if left else (),
@@ -64,9 +67,12 @@ class React:
                 left=str(left),
                 rules=mode_rules(ctx, mode),
             )
-            if said.enough or not said.wants or not left:
+            if said.answer or said.short or not left:
                 break
-            action = said.wants[0]
+            if not isinstance(said, Turn) or not said.wants:
+                left = 0  # neither an action nor an answer: the answer is asked for
+                continue
+            left, action = left - 1, said.wants[0]
             seen = await self._observe(ctx, tools, action)
             known, page = page, page.merge(seen)
             log.append(

@@ -110,7 +110,8 @@ class Rograg:
             if not judged.sufficient:
                 return None, judged.missing or "what was found is not sufficient"
         answer = await writer.write(page, result)
-        why = answer.missing if answer.verdict == "refused" else ""
+        found = answer.verdict == "answered" and answer.signals.get("enough", 1.0) > 0
+        why = "" if found else answer.missing or answer.note or "the result says too little"
         if self.check == "result" and not why:
             judged = await _judge(
                 ctx, CHECK_RESULT, "check result", context=page, reply=answer.answer

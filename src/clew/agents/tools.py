@@ -30,7 +30,7 @@ from clew.retrieve.step import Step
 from clew.types import Evidence, Finding, Found, Hit, Kind, Passage, Path, Route
 
 _MAX_PASSAGES = 50
-_MAX_ITEMS = 20  # facts, neighbours and paths of one call
+_MAX_ITEMS = 50  # facts, neighbours and paths of one call
 _MAX_NAMESAKES = 3  # entities of one name that are looked at
 _MAX_TRACE_CHARS = 160
 _MAX_WALKED = 10  # paths that are shown while an answer is made

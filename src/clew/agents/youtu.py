@@ -9,11 +9,11 @@ read so far, and answers or asks a new query, until the steps are used up (equat
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from clew.agents.base import Answer, Mode, run_concurrently
 from clew.agents.evidence import EvidencePage, show_evidence
@@ -48,7 +48,7 @@ class Reflection(BaseModel):
     """One step: reasoning over all that was read, then an answer or a new query."""
 
     reasoning: str = Field(default="", description="think step by step, as long as it takes")
-    action: Literal["answer", "query"]
+    action: Annotated[Literal["answer", "query"], BeforeValidator(lambda it: str(it).lower())]
     text: str = Field(default="", description="the answer, or the new query")
 
 

@@ -31,8 +31,8 @@ GRAPH_R1 = Layout((Section("facts", most=5, scores=True), _PASSAGES))
 GRAPH_R1_RELEASED = Layout((Section("facts", most=10, scores=True), _PASSAGES))
 YOUTU = Layout(
     (
-        Section("facts", most=20),
-        Section("paths", most=20),
+        Section("facts"),
+        Section("paths"),
         Section("communities", most=5),
         Section("entities", most=10),
         Section("passages", most=10),

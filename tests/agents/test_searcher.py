@@ -206,3 +206,12 @@ class TestFailures:
         answer = await ask(lambda _: said)
         assert "gave no usable answer" in answer.model_error
         assert answer.evidence.chunks
+
+
+async def test_a_number_alone_makes_no_source(ask: Ask) -> None:
+    """A passage that is about neither the question nor the sentence is none of either."""
+    said = {"enough": True, "answer": "The moon is green cheese [1].", "short": "green cheese"}
+    answer = await ask(turns(said), "What is the moon?", mode="reject")
+    assert answer.verdict == "refused" and not answer.citations
+    open_answer = await ask(turns(said), "What is the moon?")
+    assert open_answer.answer == "The moon is green cheese. (not found in the documents)"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from clew.agents.evidence import EvidencePage
 from clew.agents.messages import NOT_FOUND_MARK, localise
 from clew.context import Context
+from clew.text.language import prompt_language
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
@@ -64,7 +65,9 @@ def cite_text(ctx: Context, text: str, page: EvidencePage) -> CitedText:
         pieces.append(sentence)
         if not _claims(sentence):
             continue
-        spans = _locate(sentence, page, numbers) or _recognise(sentence, page)
+        spans = _locate(f"{ctx.question} {sentence}", sentence, page, numbers) or _recognise(
+            sentence, page
+        )
         if not spans and any(page.is_computed(number) for number in numbers):
             shares.append(1.0)  # what a tool computed has no passage
             continue
@@ -119,16 +122,28 @@ def _claims(sentence: str) -> bool:
     return _WORD.search(bare) is not None and not opens
 
 
-def _locate(sentence: str, page: EvidencePage, numbers: Sequence[int]) -> list[_Span]:
+def _locate(about: str, sentence: str, page: EvidencePage, numbers: Sequence[int]) -> list[_Span]:
     """Return the nearest span of each passage behind the lines that a sentence names.
 
     Of a line with several passages, such as a path, those that say all of the sentence do alone.
+    Nothing is found where no passage has a word of what it is about, the question or the sentence:
+    what was computed from passages need not stand in them, but they are about the question.
     """
+    if not any(_shares_words(about, one) for one in page.sources(numbers)):
+        return []
     found: list[_Span] = []
     for number in numbers:
         spans = [_best_span(sentence, passage) for passage in page.sources([number])]
         found += [span for span in spans if span.share >= 1] or spans
     return list(dict.fromkeys(found))[:_MAX_SOURCES]
+
+
+def _shares_words(text: str, passage: Passage) -> bool:
+    """Whether a passage has a word of a text; one in another script may say the same."""
+    said = f"{passage.title} {passage.text}"
+    if prompt_language(text) != prompt_language(said):
+        return True
+    return bool(content_words(text) & set(split_words(said)))
 
 
 def _recognise(sentence: str, page: EvidencePage) -> list[_Span]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from clew.config import Price
@@ -25,8 +25,8 @@ from clew.store.sqlite.store import SqliteStore
 from clew.text.tables import TABLES, read_tables
 from clew.types import Document, Usage
 
-_SAMPLE_SECONDS = 10.0  # that a sample is built for by `clew add --dry-run`
-_FIRST_STEP = 5_000  # characters of the first step of a sample
+_SAMPLE_SECONDS = 10.0  # of the processor, that a sample is built for by `clew add --dry-run`
+_FIRST_STEP = 20_000  # characters of the first step of a sample
 _PIECE = 8_000  # characters about, of a longer document
 
 
@@ -213,15 +213,16 @@ async def build_sample(
     """Return how long building documents takes, and its bytes on disk, judged by a share of them.
 
     Pieces chosen by their hashes are built in temporary folders, each step twice as many, until
-    `limit` seconds are over; all of them take as long as those of the largest step, and what they
-    add to the disk is what this one has more than the one before.
+    `limit` seconds of the processor are used, so that other work makes no sample smaller. All of
+    them take as long as those of the largest step, and what they add to the disk is what this one
+    has more than the one before.
     """
     pieces = [piece for document in documents for piece in _cut(document)]
     pieces.sort(key=lambda piece: piece.id)
     total = sum(len(piece.text) for piece in pieces)
-    remaining, size, began = iter(pieces), _FIRST_STEP, perf_counter()
+    remaining, size, began = iter(pieces), _FIRST_STEP, process_time()
     steps = [_Step(0, 0.0, 0)]
-    while (some := list(_take(remaining, size))) and perf_counter() - began < limit:
+    while (some := list(_take(remaining, size))) and process_time() - began < limit:
         steps.append(await _build_step(make, some))
         size *= 2
     *_, before, last = [steps[0], *sorted(steps)]

@@ -23,11 +23,14 @@ EXTRAS = {
 """The modules that each extra brings."""
 
 
-def explain_missing(module: str | None) -> str:
-    """Say which extra brings a module that cannot be imported; "" if none does."""
+def explain_missing(module: str | None, wider: str = "") -> str:
+    """Say which extra brings a module that cannot be imported; "" if none does.
+
+    `wider` is an extra to name instead, which brings more that is needed.
+    """
     root = (module or "").partition(".")[0]
     extra = next((name for name, held in EXTRAS.items() if root in held), "")
-    return extra and f"{root} is not installed; run `{pip_install_command(extra)}`"
+    return extra and f"{root} is not installed; run `{pip_install_command(wider or extra)}`"
 
 
 def pip_install_command(extra: str) -> str:

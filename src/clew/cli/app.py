@@ -254,9 +254,8 @@ def main() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        missing = explain_missing(error.name)
-        if missing and "mcp" in sys.argv[1:2]:
-            missing = explain_missing("mcp")  # its extra brings those of the server as well
+        # The extra of `clew mcp` brings the packages of the server as well.
+        missing = explain_missing(error.name, "mcp" if "mcp" in sys.argv[1:2] else "")
         if not missing or "--debug" in sys.argv:
             raise
         typer.echo(f"error: {missing}", err=True)

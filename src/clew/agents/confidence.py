@@ -1,7 +1,7 @@
 """One confidence for every answer: a logistic model of a few signals, calibrated on known answers.
 
-The weights of the package are fitted by `bench.confidence`; `clew calibrate` refits them on the
-user's own questions.
+Those weights of the package that only a model's answers have are set by hand, for a capable model;
+`clew calibrate` refits all of them on the user's own questions.
 """
 
 import json
@@ -39,7 +39,7 @@ _WORDS = ((0.8, "well supported"), (0.5, "supported"), (0.25, "weakly supported"
 
 @dataclass(frozen=True)
 class LogisticModel:
-    """Weights by signal and a bias; a signal that an answer lacks counts as `known` says."""
+    """Weights by signal and a bias; a signal that an answer lacks counts as `usual` says."""
 
     weights: Signals = field(default_factory=dict)
     bias: float = 0.0

@@ -115,7 +115,6 @@ class Toolbox:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             return _explain(name, f"{name}({shown}): {place}: {first['msg'].lower()}")
-        self.ctx.budget.check_time()
         try:
             named = {key: getattr(given, key) for key in type(given).model_fields}
             return await self._run(name, shown, lambda tools: TOOLS[name](tools, **named))

@@ -78,11 +78,6 @@ class UsageBudget:
     _calls: int = 0
     _under_way: set[asyncio.Future[None]] = field(default_factory=set)
 
-    def with_call_limit(self, calls: int) -> "UsageBudget":
-        """Derive a budget that allows at most `calls` more calls."""
-        limits = self.limits.intersect(UsageLimits(calls=calls))
-        return UsageBudget(limits, self.spent, self.started, parent=self)
-
     def add(self, usage: Usage) -> None:
         """Count usage, against the parent too."""
         self.spent.add(usage)

@@ -43,11 +43,6 @@ class _Span:
     end: int
     share: float
 
-    def cite(self) -> Citation:
-        quote = self.passage.text[self.start : self.end]
-        start = self.passage.start + self.start
-        return Citation(self.passage.doc, self.passage.id, start, start + len(quote), quote)
-
 
 def cite_text(ctx: Context, text: str, page: EvidencePage) -> CitedText:
     """Locate every sentence of an answer in the lines of the page that it names, or in any.
@@ -76,7 +71,7 @@ def cite_text(ctx: Context, text: str, page: EvidencePage) -> CitedText:
             pieces.append(f" {localise(ctx.question, NOT_FOUND_MARK)}")
             continue
         shares.append(_together(sentence, spans))
-        found = [span.cite() for span in spans]
+        found = [cite_span(one.passage, one.start, one.end) for one in spans]
         citations += [one for one in found if one not in citations]
         marks = "".join(f"[{n}]" for n in sorted({citations.index(one) + 1 for one in found}))
         pieces.append(f" {marks}")
@@ -190,6 +185,15 @@ def _together(sentence: str, spans: Sequence[_Span]) -> float:
     )
     wanted = content_words(sentence)
     return len(wanted & set(split_words(said))) / max(1, len(wanted))
+
+
+def cite_span(passage: Passage, start: int, end: int) -> Citation:
+    """Cite a span of a passage without blanks at its ends."""
+    quote = passage.text[start:end]
+    start += len(quote) - len(quote.lstrip())
+    quote = quote.strip()
+    begin = passage.start + start
+    return Citation(passage.doc, passage.id, begin, begin + len(quote), quote)
 
 
 def content_words(text: str) -> set[str]:

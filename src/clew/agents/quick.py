@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.agents.base import Answer, Mode
-from clew.agents.cite import content_words
+from clew.agents.cite import cite_span, content_words
 from clew.agents.confidence import DEFAULT_THRESHOLD, judge, load_model
 from clew.agents.messages import CLOSEST, PERHAPS, UNSURE, localise
 from clew.agents.tools import Toolbox
@@ -356,15 +356,6 @@ def mentions(passage: Passage, name: str) -> bool:
     """Whether a passage or its title has a name."""
     said = f" {name_key(f'{passage.title} {passage.text}')} "
     return f" {name_key(strip_disambiguation(name))} " in said
-
-
-def cite_span(passage: Passage, start: int, end: int) -> Citation:
-    """Cite a span of a passage without blanks at its ends."""
-    quote = passage.text[start:end]
-    start += len(quote) - len(quote.lstrip())
-    quote = quote.strip()
-    begin = passage.start + start
-    return Citation(passage.doc, passage.id, begin, begin + len(quote), quote)
 
 
 def name_answer(ctx: Context, chain: Chain, found: Evidence) -> Answer:
